@@ -1,0 +1,10 @@
+//! Chess as the benchmark sees it: move tokens in, 75-label states out.
+
+pub mod label;
+pub mod state;
+pub mod token;
+pub mod trajectory;
+
+pub use state::{EnPassant, State};
+pub use token::MoveToken;
+pub use trajectory::Trajectory;

@@ -1,0 +1,7 @@
+//! Chess-World-Model without tensors: encoding, data rules, metrics, baselines, reports.
+//!
+//! Nothing here reads files, starts threads, looks at a clock or prints, and all of it compiles to wasm32:
+//! the command line and the page are two faces of this crate.
+
+pub mod chess;
+pub mod tracker;

@@ -1,0 +1,45 @@
+//! The command line's grammar.
+
+use clap::{Parser, Subcommand};
+
+use crate::{cmd, progress::ProgressMode};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    a check or threshold failed
+  2    wrong command line or config
+  3    bad data or checkpoint
+  4    device unavailable or out of memory
+  5    training diverged
+  75   stopped by a signal, checkpoint written
+  130  interrupted";
+
+/// Chess-World-Model: exact state tracking from chess moves.
+///
+/// Without a command: grades the shipped checkpoints and the baselines on human and on random play.
+#[derive(Debug, Parser)]
+#[command(name = "cwm", version, after_help = EXIT_CODES, max_term_width = 120)]
+pub struct Cli {
+    /// What to do
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    /// How progress is shown on stderr
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "MODE",
+        env = "CWM_PROGRESS"
+    )]
+    pub progress: ProgressMode,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make, convert and describe datasets
+    Data(cmd::data::Args),
+}
