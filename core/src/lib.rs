@@ -4,4 +4,5 @@
 //! the command line and the page are two faces of this crate.
 
 pub mod chess;
+pub mod data;
 pub mod tracker;
