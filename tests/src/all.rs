@@ -1,1 +1,3 @@
+//! Integration tests, linked once: golden fixtures and the command line.
 
+mod cli;

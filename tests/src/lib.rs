@@ -1,1 +1,3 @@
-//! tests
+//! Helpers of the integration tests.
+
+pub mod cwm;
