@@ -7,6 +7,7 @@ pub mod cli;
 pub mod cmd;
 pub mod exit;
 pub mod progress;
+pub mod train;
 
 use std::{ffi::OsString, process::ExitCode};
 

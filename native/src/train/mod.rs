@@ -1,0 +1,6 @@
+//! Training: config, run directory, data feed, loop.
+
+pub mod layers;
+pub mod run_dir;
+pub mod signals;
+pub mod tensorboard;
