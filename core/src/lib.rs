@@ -3,6 +3,10 @@
 //! Nothing here reads files, starts threads, looks at a clock or prints, and all of it compiles to wasm32:
 //! the command line and the page are two faces of this crate.
 
+pub mod baseline;
 pub mod chess;
 pub mod data;
+pub mod evaluate;
+pub mod event;
+pub mod metrics;
 pub mod tracker;

@@ -3,7 +3,11 @@
 //! Trained networks and the baselines that need no network are trackers alike. Methods are async because a GPU in a
 //! browser can only be read asynchronously; on the CPU the futures are ready at once.
 
-use std::future::Future;
+use std::{
+    future::Future,
+    pin::pin,
+    task::{Context, Poll, Waker},
+};
 
 use crate::chess::{MoveToken, State, Trajectory};
 
@@ -58,4 +62,13 @@ pub trait Tracker {
         &self,
         games: &[&Trajectory],
     ) -> impl Future<Output = Result<Vec<Prediction>, TrackError>>;
+}
+
+/// The result of a future that is ready at once, as every tracker's is on the CPU; `None` if it would have to wait.
+pub fn ready<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut context = Context::from_waker(Waker::noop());
+    match pin!(future).poll(&mut context) {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => None,
+    }
 }

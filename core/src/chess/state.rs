@@ -2,7 +2,10 @@
 
 use std::{fmt, fmt::Write as _};
 
-use shakmaty::{Board, CastlingSide, Chess, Color, EnPassantMode, Piece, Position, Role, Square};
+use shakmaty::{
+    Board, CastlingMode, CastlingSide, Chess, Color, EnPassantMode, Piece, Position, Role, Square,
+    fen::Fen,
+};
 
 use super::{
     label::{
@@ -172,6 +175,35 @@ impl State {
         next
     }
 
+    /// The state with its en passant label kept as `mode` says.
+    ///
+    /// States carry the label after every double push; [`EnPassant::Legal`] takes it away where no capture is legal.
+    /// States that no legal game reaches lose it as well.
+    #[must_use]
+    pub fn with_en_passant(&self, mode: EnPassant) -> Self {
+        if mode == EnPassant::Always || self.0[EP_FILE] == 0 || self.en_passant_is_legal() {
+            return *self;
+        }
+        let mut state = *self;
+        (state.0[EP_FILE], state.0[EP_RANK]) = (0, 0);
+        state
+    }
+
+    fn en_passant_is_legal(&self) -> bool {
+        // The pushed pawn stands a rank beyond the en passant square; only a pawn beside it can capture.
+        let (rank, capturer) = if self.0[EP_RANK] == 1 { (4, 7) } else { (3, 1) };
+        let file = usize::from(self.0[EP_FILE]).saturating_sub(1);
+        let row = &self.0[rank * 8..rank * 8 + 8];
+        let beside = [file.checked_sub(1), Some(file + 1).filter(|&f| f < 8)];
+        if !beside.into_iter().flatten().any(|f| row[f] == capturer) {
+            return false;
+        }
+        // Pins and checks are shakmaty's business.
+        let Ok(fen) = self.to_fen().parse::<Fen>() else { return false };
+        fen.into_position::<Chess>(CastlingMode::Standard)
+            .is_ok_and(|position| position.ep_square(EnPassantMode::Legal).is_some())
+    }
+
     /// The piece on a square.
     pub fn piece_at(&self, square: Square) -> Option<Piece> {
         piece_of(self.0[label_of(square)])
@@ -338,6 +370,19 @@ mod tests {
     }
 
     #[test]
+    fn a_pinned_pawn_takes_the_legal_en_passant_label_away() {
+        // Black's pawn on e4 could take on d3, but its king on a4 and White's rook on h4 share the emptied rank.
+        let pinned = State::from_fen("8/8/8/8/k2Pp2R/8/8/4K3 b - d3 0 1").unwrap();
+        assert_eq!(pinned.with_en_passant(EnPassant::Always), pinned);
+        assert_eq!(
+            pinned.with_en_passant(EnPassant::Legal).to_fen(),
+            "8/8/8/8/k2Pp2R/8/8/4K3 b - - 0 1"
+        );
+        let free = State::from_fen("8/8/8/8/3Pp2R/k7/8/4K3 b - d3 0 1").unwrap();
+        assert_eq!(free.with_en_passant(EnPassant::Legal), free);
+    }
+
+    #[test]
     fn after_equals_shakmaty_on_seeded_games() {
         use rand::{RngExt, SeedableRng};
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(7);
@@ -360,6 +405,11 @@ mod tests {
                 state = state.after(MoveToken::from_move(m));
                 position = position.play(m).unwrap();
                 assert_eq!(state, State::from_position(&position, EnPassant::Always), "after {m}");
+                assert_eq!(
+                    state.with_en_passant(EnPassant::Legal),
+                    State::from_position(&position, EnPassant::Legal),
+                    "after {m}"
+                );
                 assert_eq!(State::from_fen(&state.to_fen()), Ok(state));
                 assert_eq!(State::new(*state.labels()), Ok(state));
             }

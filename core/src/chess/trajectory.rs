@@ -1,6 +1,6 @@
 //! A game as aligned move tokens and states (paper, section 2.2).
 
-use super::{State, token::MoveToken};
+use super::{EnPassant, State, token::MoveToken};
 
 /// A game's move tokens, START first, and the state after each: `steps` of both, `steps = plies + 1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +12,11 @@ pub struct Trajectory {
 impl Trajectory {
     /// Replays `moves` (without START) from the standard start by [`State::after`], trusting them to be legal.
     pub fn replay(moves: &[MoveToken]) -> Self {
+        Self::replay_with(moves, EnPassant::Always)
+    }
+
+    /// [`Trajectory::replay`] with the en passant label set as `en_passant` says.
+    pub fn replay_with(moves: &[MoveToken], en_passant: EnPassant) -> Self {
         let mut tokens = Vec::with_capacity(moves.len() + 1);
         let mut states = Vec::with_capacity(moves.len() + 1);
         let mut state = State::start();
@@ -20,7 +25,7 @@ impl Trajectory {
         for &token in moves {
             state = state.after(token);
             tokens.push(token);
-            states.push(state);
+            states.push(state.with_en_passant(en_passant));
         }
         Trajectory { tokens, states }
     }

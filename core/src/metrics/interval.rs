@@ -235,7 +235,8 @@ mod tests {
 
     #[test]
     fn half_of_many_games_spreads_as_the_binomial_says() {
-        let games: Vec<_> = (0..1000).map(|i| record(10, if i % 2 == 0 { 10 } else { 0 })).collect();
+        let games: Vec<_> =
+            (0..1000).map(|i| record(10, if i % 2 == 0 { 10 } else { 0 })).collect();
         let found = Intervals::over(&games, Resampling::default());
         let interval = found.trajectory.unwrap();
         // Normal theory: 0.5 ± 1.96 sqrt(0.25 / 1000) = 0.5 ± 0.031.
