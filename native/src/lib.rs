@@ -5,6 +5,7 @@
 pub mod atomic;
 pub mod cli;
 pub mod cmd;
+pub mod data;
 pub mod exit;
 pub mod progress;
 pub mod train;

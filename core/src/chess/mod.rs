@@ -1,6 +1,7 @@
 //! Chess as the benchmark sees it: move tokens in, 75-label states out.
 
 pub mod label;
+pub mod replay;
 pub mod state;
 pub mod token;
 pub mod trajectory;

@@ -1,4 +1,17 @@
-//! Rules of datasets and batches that need no files.
+//! Rules of datasets and batches that need no files: ids, split, filters, the spec, and how batches are planned.
 
 pub mod batch;
+pub mod games;
+pub mod ids;
 pub mod plan;
+pub mod result;
+pub mod skip;
+pub mod spec;
+pub mod split;
+
+pub use games::{Game, Games};
+pub use ids::IdKey;
+pub use result::GameResult;
+pub use skip::{SkipCounts, SkipReason};
+pub use spec::Spec;
+pub use split::Split;
