@@ -20,6 +20,7 @@
 
 pub mod config;
 pub mod parameters;
+pub mod splits;
 pub mod vocabulary;
 
 pub use config::{ConfigError, ModelConfig, TransformerConfig};

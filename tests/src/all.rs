@@ -1,3 +1,4 @@
 //! Integration tests, linked once: golden fixtures and the command line.
 
+mod classics;
 mod cli;
