@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use rand::{SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
+use sha2::{Digest, Sha256};
 
 use crate::{
     chess::Trajectory,
@@ -40,6 +41,9 @@ pub struct Grading {
     pub games: Vec<GameRecord>,
     /// Whether every game was graded; `false` after a cancellation.
     pub complete: bool,
+    /// SHA-256 over the games read, in hex: a line of space-separated token ids, START first, for each. Equal hashes
+    /// mean equal games, whoever graded them.
+    pub moves_sha256: String,
 }
 
 /// An evaluation that could not go on.
@@ -79,6 +83,7 @@ pub async fn evaluate<T: Tracker, E>(
     let mut counts = Counts::default();
     let mut records: Vec<Option<GameRecord>> = Vec::new();
     let mut rng = ChaCha8Rng::seed_from_u64(0);
+    let mut hash = Sha256::new();
     let mut going = on_event(Event::Started {
         tracker: tracker.name().to_string(),
         dataset: dataset.to_string(),
@@ -92,6 +97,7 @@ pub async fn evaluate<T: Tracker, E>(
             break;
         }
         records.resize(first + window.len(), None);
+        window.iter().for_each(|game| hash_moves(&mut hash, game));
         let mut batches = plan(&window, budget);
         batches.shuffle(&mut rng);
         for batch in batches {
@@ -113,7 +119,14 @@ pub async fn evaluate<T: Tracker, E>(
     }
     let complete = going.is_continue();
     let _ = on_event(Event::Finished { graded: Partial::from(&counts), complete });
-    Ok(Grading { counts, games: records.into_iter().flatten().collect(), complete })
+    let moves_sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Grading { counts, games: records.into_iter().flatten().collect(), complete, moves_sha256 })
+}
+
+fn hash_moves(hash: &mut Sha256, game: &Trajectory) {
+    let ids: Vec<String> = game.tokens().iter().map(|token| token.id().to_string()).collect();
+    hash.update(ids.join(" "));
+    hash.update("\n");
 }
 
 /// The next games, up to a window's worth; on an error its place in the window and what it was.

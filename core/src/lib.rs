@@ -9,4 +9,6 @@ pub mod data;
 pub mod evaluate;
 pub mod event;
 pub mod metrics;
+pub mod paper;
+pub mod report;
 pub mod tracker;

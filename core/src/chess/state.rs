@@ -350,6 +350,23 @@ impl fmt::Debug for State {
     }
 }
 
+impl serde::Serialize for State {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.as_slice().serialize(serializer)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for State {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error;
+        let labels = Vec::<u8>::deserialize(deserializer)?;
+        let labels: [u8; LABELS] = labels.try_into().map_err(|v: Vec<u8>| {
+            D::Error::custom(format!("expected {LABELS} labels, found {}", v.len()))
+        })?;
+        State::new(labels).map_err(D::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -414,22 +431,5 @@ mod tests {
                 assert_eq!(State::new(*state.labels()), Ok(state));
             }
         }
-    }
-}
-
-impl serde::Serialize for State {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.as_slice().serialize(serializer)
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for State {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        use serde::de::Error;
-        let labels = Vec::<u8>::deserialize(deserializer)?;
-        let labels: [u8; LABELS] = labels.try_into().map_err(|v: Vec<u8>| {
-            D::Error::custom(format!("expected {LABELS} labels, found {}", v.len()))
-        })?;
-        State::new(labels).map_err(D::Error::custom)
     }
 }

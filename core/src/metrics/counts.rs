@@ -198,7 +198,7 @@ mod tests {
             *label = u8::from(*label == 0);
         }
         let states = labels.into_iter().map(|l| State::new(l).unwrap()).collect();
-        let non_finite_steps = if seed % 5 == 0 { vec![steps - 1] } else { vec![] };
+        let non_finite_steps = if seed.is_multiple_of(5) { vec![steps - 1] } else { vec![] };
         let loss_sum = (!seed.is_multiple_of(3)).then(|| rng.random_range(0.0..1e4));
         (
             Trajectory::from_aligned(tokens, truth).unwrap(),

@@ -1,0 +1,324 @@
+//! A report as headings, tables and notes, for a terminal or as Markdown.
+
+use super::{
+    DatasetInfo, EvalReport, Evaluation, LossMean, Share, Source, TrackerKind, table::Table,
+};
+use crate::{
+    chess::{EnPassant, label::LabelGroup},
+    paper::{self, Split, Variant},
+};
+
+/// How much a rendered report says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Detail {
+    /// Also accuracy by label group, by prefix bin, and first mistakes.
+    pub breakdown: bool,
+    /// Every row that the paper published, instead of the best and the graded models' own.
+    pub all_paper_rows: bool,
+    /// No rows of the paper at all.
+    pub no_paper_rows: bool,
+}
+
+/// A heading, a table, and what must be said about it.
+struct Block {
+    level: usize,
+    heading: String,
+    table: Option<Table>,
+    notes: Vec<String>,
+}
+
+/// The report for a terminal: no colours, no control characters.
+pub fn text(report: &EvalReport, detail: Detail) -> String {
+    let mut text = String::new();
+    for block in blocks(report, detail) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text += &block.heading;
+        text.push('\n');
+        text += &block.table.map_or(String::new(), |table| table.to_text());
+        block.notes.iter().for_each(|note| text += &format!("  {note}\n"));
+    }
+    text
+}
+
+/// The report as Markdown.
+pub fn markdown(report: &EvalReport, detail: Detail) -> String {
+    let mut text = format!("# Evaluation by {}\n", report.tool);
+    for block in blocks(report, detail) {
+        text += &format!("\n{} {}\n", "#".repeat(block.level + 2), block.heading);
+        if let Some(table) = block.table {
+            text += &format!("\n{}", table.to_markdown());
+        }
+        block.notes.iter().for_each(|note| text += &format!("\n{note}\n"));
+    }
+    text
+}
+
+fn blocks(report: &EvalReport, detail: Detail) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for dataset in &report.datasets {
+        let graded: Vec<&Evaluation> = report
+            .trackers
+            .iter()
+            .filter_map(|tracker| report.evaluation(&tracker.name, &dataset.name))
+            .collect();
+        if graded.is_empty() {
+            continue;
+        }
+        blocks.push(summary(report, dataset, &graded, detail));
+        if detail.breakdown {
+            blocks.push(by_group(&graded));
+            blocks.push(by_bin(&graded));
+            blocks.push(first_mistakes(&graded));
+        }
+    }
+    blocks
+}
+
+fn summary(
+    report: &EvalReport,
+    dataset: &DatasetInfo,
+    graded: &[&Evaluation],
+    detail: Detail,
+) -> Block {
+    let mut table =
+        Table::new(&["tracker", "exact states %", "exact games %", "labelwise %", "loss"]);
+    for evaluation in graded {
+        let partial = if evaluation.complete { "" } else { " (partial)" };
+        table.push(vec![
+            format!("{}{partial}", evaluation.tracker),
+            with_interval(&evaluation.exact_state_accuracy),
+            with_interval(&evaluation.trajectory_exactness),
+            percent(&evaluation.labelwise_accuracy),
+            loss(evaluation.loss.as_ref()),
+        ]);
+    }
+    let mut notes = Vec::new();
+    if graded.iter().any(|e| e.exact_state_accuracy.interval.is_some()) {
+        notes.push(format!(
+            "[..] 95 % interval, {} resamples of whole games",
+            report.resampling.resamples
+        ));
+    }
+    let rows = match dataset.split {
+        Some(split) if !detail.no_paper_rows => {
+            paper_rows(report, split, detail).into_iter().map(|row| (row, split)).collect()
+        }
+        _ => Vec::new(),
+    };
+    for (row, split) in &rows {
+        let scores = row.scores(*split);
+        table.push(vec![
+            format!("paper: {}", row.name()),
+            format!("{:.2}", scores.exact_percent),
+            format!("{:.2}", scores.trajectory_percent),
+            format!("{:.2}", scores.labelwise_percent),
+            short_loss(scores.loss),
+        ]);
+    }
+    if !rows.is_empty() {
+        notes.push(paper::NOTE.to_string());
+    }
+    if let Some(limit) = dataset.limit {
+        notes.push(format!("preview: at most the first {limit} games, not comparable"));
+    }
+    for evaluation in graded.iter().filter(|e| !e.complete) {
+        notes.push(format!(
+            "partial: `{}` was stopped after {} games",
+            evaluation.tracker, evaluation.games
+        ));
+    }
+    for evaluation in graded.iter().filter(|e| e.non_finite_steps > 0) {
+        notes.push(format!(
+            "`{}` gave non-finite logits at {} steps, counted as wrong",
+            evaluation.tracker,
+            grouped(evaluation.non_finite_steps)
+        ));
+    }
+    let (games, steps) = graded.iter().map(|e| (e.games, e.steps)).max().unwrap_or_default();
+    let ep = match dataset.en_passant {
+        EnPassant::Always => "",
+        EnPassant::Legal => ", en passant label only where a capture is legal",
+    };
+    let heading = format!(
+        "{}: {} games, {} steps ({}{ep})",
+        dataset.name,
+        grouped(games),
+        grouped(steps),
+        describe(&dataset.source)
+    );
+    Block { level: 0, heading, table: Some(table), notes }
+}
+
+fn describe(source: &Source) -> String {
+    match source {
+        Source::RandomUniform { seed, min_fullmoves } => {
+            format!("random-uniform, seed {seed}, at least {min_fullmoves} full moves")
+        }
+        Source::Stored { path, .. } => path.clone(),
+        Source::BuiltIn => "built-in".to_string(),
+    }
+}
+
+fn paper_rows(report: &EvalReport, split: Split, detail: Detail) -> Vec<&'static paper::Row> {
+    if detail.all_paper_rows {
+        return paper::ROWS.iter().collect();
+    }
+    let mut rows: Vec<&paper::Row> = Vec::new();
+    let best = paper::best(split);
+    for tracker in &report.trackers {
+        if let TrackerKind::Model(model) = &tracker.kind
+            && let Some(row) = paper::row_of(&model.family, &model.size)
+            && !rows.contains(&row)
+        {
+            rows.push(row);
+        }
+    }
+    // The smallest models stand for what little training and parameters reach.
+    let smallest = paper::ROWS
+        .iter()
+        .filter(|row| row.size == "d128/l1" && row.variant == Variant::Main)
+        .max_by(|a, b| a.scores(split).exact_percent.total_cmp(&b.scores(split).exact_percent));
+    for row in smallest.into_iter().chain([best]) {
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+fn by_group(graded: &[&Evaluation]) -> Block {
+    let mut header = vec!["labels right %"];
+    header.extend(LabelGroup::ALL.map(LabelGroup::name));
+    let mut table = Table::new(&header);
+    for evaluation in graded {
+        let shares = evaluation.label_groups.iter().map(|group| percent(&group.accuracy));
+        table.push([evaluation.tracker.clone()].into_iter().chain(shares).collect());
+    }
+    Block { level: 1, heading: "By label group".into(), table: Some(table), notes: vec![] }
+}
+
+/// As many bins as fit a terminal: the first, the last, and even steps between.
+const BIN_COLUMNS: usize = 8;
+
+fn by_bin(graded: &[&Evaluation]) -> Block {
+    let bins = graded.iter().map(|e| e.prefix_bins.len()).max().unwrap_or(0);
+    let mut shown: Vec<usize> = if bins <= BIN_COLUMNS {
+        (0..bins).collect()
+    } else {
+        (0..BIN_COLUMNS).map(|i| i * (bins - 1) / (BIN_COLUMNS - 1)).collect()
+    };
+    shown.dedup();
+    let mut header = vec!["exact states %".to_string()];
+    header.extend(shown.iter().map(|bin| format!("{}-{}", bin * 20, bin * 20 + 20)));
+    let mut table = Table { header, rows: vec![] };
+    if let Some(widest) = graded.iter().max_by_key(|e| e.prefix_bins.len()) {
+        let steps = shown
+            .iter()
+            .map(|&bin| grouped(widest.prefix_bins[bin].exact_state_accuracy.denominator));
+        table.push(["steps".to_string()].into_iter().chain(steps).collect());
+    }
+    for evaluation in graded {
+        let shares = shown.iter().map(|&bin| {
+            let bin = evaluation.prefix_bins.get(bin);
+            bin.map_or("-".to_string(), |bin| percent(&bin.exact_state_accuracy))
+        });
+        table.push([evaluation.tracker.clone()].into_iter().chain(shares).collect());
+    }
+    Block { level: 1, heading: "By prefix bin (steps)".into(), table: Some(table), notes: vec![] }
+}
+
+fn first_mistakes(graded: &[&Evaluation]) -> Block {
+    let mut header = vec!["first mistake in % of games", "none", "median step"];
+    header.extend(LabelGroup::ALL.map(LabelGroup::name));
+    let mut table = Table::new(&header);
+    for evaluation in graded {
+        let of_games = |games: u64| percent(&Share::new(games, evaluation.games, None));
+        let median = evaluation.median_first_mistake();
+        let mut row = vec![
+            evaluation.tracker.clone(),
+            of_games(evaluation.trajectory_exactness.numerator),
+            median.map_or("-".to_string(), |step| step.to_string()),
+        ];
+        row.extend(evaluation.first_mistake_groups.iter().map(|group| of_games(group.games)));
+        table.push(row);
+    }
+    Block {
+        level: 1,
+        heading: "First mistakes".into(),
+        table: Some(table),
+        notes: vec!["a first mistake may touch several label groups at once".into()],
+    }
+}
+
+/// A share in percent. Only a share of exactly 0 or 1 reads 0.00 or 100.00.
+fn percent(share: &Share) -> String {
+    match share.value() {
+        None => "-".to_string(),
+        Some(value) if value < 1.0 && value > 0.999_95 => ">99.99".to_string(),
+        Some(value) if value > 0.0 && value < 0.000_05 => "<0.01".to_string(),
+        Some(value) => format!("{:.2}", value * 100.0),
+    }
+}
+
+fn with_interval(share: &Share) -> String {
+    let value = percent(share);
+    match share.interval {
+        Some(i) => format!("{value} [{:.2}, {:.2}]", i.low * 100.0, i.high * 100.0),
+        None => value,
+    }
+}
+
+fn loss(loss: Option<&LossMean>) -> String {
+    match loss {
+        None => "-".to_string(),
+        Some(loss) => loss.mean.map_or("not finite".to_string(), short_loss),
+    }
+}
+
+fn short_loss(mean: f64) -> String {
+    if mean != 0.0 && !(1e-3..1e4).contains(&mean) {
+        format!("{mean:.2e}")
+    } else {
+        format!("{mean:.4}")
+    }
+}
+
+/// An integer with thin groups of three: `12,345`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_exact_zero_and_one_read_as_such() {
+        let read = |n, d| percent(&Share::new(n, d, None));
+        assert_eq!(read(0, 0), "-");
+        assert_eq!(read(0, 5), "0.00");
+        assert_eq!(read(1, 1_000_000), "<0.01");
+        assert_eq!(read(999_999, 1_000_000), ">99.99");
+        assert_eq!(read(5, 5), "100.00");
+        assert_eq!(read(2, 3), "66.67");
+    }
+
+    #[test]
+    fn numbers_are_grouped_and_losses_short() {
+        assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(
+            [0.0, 0.13751, 1.29e-5, 4.43e17].map(short_loss),
+            ["0.0000", "0.1375", "1.29e-5", "4.43e17"]
+        );
+    }
+}
