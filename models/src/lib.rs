@@ -18,6 +18,7 @@
 //!
 //! Bytes in, bytes out: nothing here opens a file, and without default features all of it compiles to wasm32.
 
+pub mod backend;
 pub mod config;
 pub mod parameters;
 pub mod splits;

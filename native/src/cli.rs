@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{cmd, progress::ProgressMode};
+use crate::{cmd, progress::ProgressMode, version};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -19,7 +19,8 @@ Exit codes:
 ///
 /// Without a command: grades the shipped checkpoints and the baselines on human and on random play.
 #[derive(Debug, Parser)]
-#[command(name = "cwm", version, after_help = EXIT_CODES, max_term_width = 120)]
+#[command(name = "cwm", version = version::SHORT.as_str(), long_version = version::LONG.as_str())]
+#[command(after_help = EXIT_CODES, max_term_width = 120)]
 pub struct Cli {
     /// What to do
     #[command(subcommand)]
@@ -42,4 +43,8 @@ pub struct Cli {
 pub enum Command {
     /// Make, convert and describe datasets
     Data(cmd::data::Args),
+    /// Say what this build can use on this machine, and why not what it cannot
+    Doctor(cmd::doctor::Args),
+    /// Print a script that lets a shell complete commands and flags
+    Completions(cmd::completions::Args),
 }

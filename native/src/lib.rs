@@ -7,8 +7,10 @@ pub mod cli;
 pub mod cmd;
 pub mod data;
 pub mod exit;
+pub mod output;
 pub mod progress;
 pub mod train;
+pub mod version;
 
 use std::{ffi::OsString, process::ExitCode};
 

@@ -1,6 +1,8 @@
 //! One file a command: its arguments and what it does.
 
+pub mod completions;
 pub mod data;
+pub mod doctor;
 
 use crate::{cli::Command, exit::Exit, progress::Progress};
 
@@ -8,6 +10,8 @@ use crate::{cli::Command, exit::Exit, progress::Progress};
 pub fn dispatch(command: Option<Command>, progress: &Progress) -> anyhow::Result<Exit> {
     match command {
         Some(Command::Data(args)) => data::run(args, progress),
+        Some(Command::Doctor(args)) => doctor::run(args),
+        Some(Command::Completions(args)) => completions::run(args),
         None => Ok(Exit::Done),
     }
 }
