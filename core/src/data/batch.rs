@@ -1,6 +1,6 @@
 //! A batch as a network takes it: PAD-filled tokens, and the labels of valid steps without padding.
 
-use crate::chess::{MoveToken, State, label::LABELS};
+use crate::chess::{EnPassant, MoveToken, State, label::LABELS};
 
 /// B games of up to T steps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -19,9 +19,7 @@ pub struct Batch {
 
 impl Batch {
     /// Replays games (moves without START) and lines them up.
-    ///
-    /// `states_of` makes the states of a game, START's included, e.g. [`states_always`].
-    pub fn new(games: &[&[MoveToken]], states_of: impl Fn(&[MoveToken], &mut Vec<u8>)) -> Self {
+    pub fn new(games: &[&[MoveToken]], en_passant: EnPassant) -> Self {
         let steps = games.iter().map(|moves| moves.len() + 1).max().unwrap_or(0);
         let valid: usize = games.iter().map(|moves| moves.len() + 1).sum();
         let mut tokens = vec![MoveToken::PAD.id(); games.len() * steps];
@@ -31,7 +29,7 @@ impl Batch {
             for (slot, token) in row[1..].iter_mut().zip(*moves) {
                 *slot = token.id();
             }
-            states_of(moves, &mut labels);
+            push_states(moves, en_passant, &mut labels);
         }
         debug_assert_eq!(labels.len(), valid * LABELS);
         let lengths = games.iter().map(|moves| moves.len() as u32 + 1).collect();
@@ -49,13 +47,13 @@ impl Batch {
     }
 }
 
-/// Appends the labels of every prefix of a game, en passant set after every double push.
-pub fn states_always(moves: &[MoveToken], labels: &mut Vec<u8>) {
+/// Appends the labels of every prefix of a game, the start's first.
+fn push_states(moves: &[MoveToken], en_passant: EnPassant, labels: &mut Vec<u8>) {
     let mut state = State::start();
     labels.extend_from_slice(state.labels());
     for &token in moves {
         state = state.after(token);
-        labels.extend_from_slice(state.labels());
+        labels.extend_from_slice(state.with_en_passant(en_passant).labels());
     }
 }
 
@@ -67,12 +65,14 @@ mod tests {
     fn pads_tokens_and_packs_labels() {
         let e4 = MoveToken::new(3980).unwrap();
         let games: [&[MoveToken]; 2] = [&[e4], &[]];
-        let batch = Batch::new(&games, states_always);
+        let batch = Batch::new(&games, EnPassant::Always);
         assert_eq!((batch.games, batch.steps), (2, 2));
         assert_eq!(batch.tokens, [20480, 3980, 20480, 20481]);
         assert_eq!(batch.lengths, [2, 1]);
         assert_eq!(batch.labels.len(), 3 * LABELS);
         assert_eq!(batch.labels[2 * LABELS..], State::start().labels()[..]);
         assert_eq!((batch.valid_steps(), batch.padded_steps()), (3, 4));
+        let legal = Batch::new(&games, EnPassant::Legal);
+        assert_ne!(legal.labels[LABELS..2 * LABELS], batch.labels[LABELS..2 * LABELS]);
     }
 }

@@ -140,10 +140,20 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::games`].
     pub fn load(&self, split: Split) -> anyhow::Result<Games> {
+        Ok(self.load_with_shards(split)?.0)
+    }
+
+    /// As [`Dataset::load`], with the number of the split's games in each shard.
+    ///
+    /// # Errors
+    /// As [`Dataset::games`].
+    pub fn load_with_shards(&self, split: Split) -> anyhow::Result<(Games, Vec<usize>)> {
         self.require_standard()?;
         let mut games = Games::new();
+        let mut shard_games = Vec::with_capacity(self.manifest.shards.len());
         let mut moves: Vec<MoveToken> = Vec::new();
         for shard in &self.manifest.shards {
+            let before = games.len();
             let mut open = OpenShard::new(self, shard)?;
             while let Some(batch) = open.next_batch()? {
                 for row in 0..batch.rows() {
@@ -154,8 +164,9 @@ impl Dataset {
                     }
                 }
             }
+            shard_games.push(games.len() - before);
         }
-        Ok(games)
+        Ok((games, shard_games))
     }
 
     fn require_standard(&self) -> anyhow::Result<()> {

@@ -100,11 +100,15 @@ impl RunDir {
         fill: impl FnOnce(&Path) -> anyhow::Result<()>,
     ) -> anyhow::Result<PathBuf> {
         let path = self.path.join("checkpoints").join(format!("step-{step:09}"));
+        // A checkpoint of the same step is moved out of the way first: at no time is there half of one.
+        let replaced = self.path.join("checkpoints").join(format!(".replaced-{step}"));
         if path.exists() {
-            fs::remove_dir_all(&path)
+            let _ = fs::remove_dir_all(&replaced);
+            fs::rename(&path, &replaced)
                 .with_context(|| format!("cannot replace `{}`", path.display()))?;
         }
         atomic::directory(&path, fill)?;
+        let _ = fs::remove_dir_all(&replaced);
         self.point("latest", step)?;
         Ok(path)
     }

@@ -1,0 +1,285 @@
+//! From merged settings to a running job: data, run directory, trainer, banner.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use anyhow::Context;
+use chrono::{DateTime, Utc};
+use cwm_core::data::{Games, Split, plan::Batching};
+use cwm_models::{device::DeviceChoice, train::Trainer};
+use serde_json::json;
+
+use super::{
+    feed::{FeedOptions, lengths},
+    run::Run,
+    run_dir::RunDir,
+    settings::{Resolved, Settings},
+    signals::Stop,
+    standing::Standing,
+};
+use crate::{
+    atomic,
+    data::Dataset,
+    exit::{Exit, Failure},
+    progress::Progress,
+};
+
+/// Which run to go on with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resume {
+    /// The newest run of the same name and config, else a new one.
+    Auto,
+    /// Always a new one.
+    Never,
+    /// This run directory.
+    Run(PathBuf),
+}
+
+/// A job with all that is not a setting.
+#[derive(Debug)]
+pub struct Job {
+    /// The merged settings.
+    pub resolved: Resolved,
+    /// Where runs live.
+    pub root: PathBuf,
+    /// Which run to go on with.
+    pub resume: Resume,
+    /// The device.
+    pub device: DeviceChoice,
+    /// The command line, for the record.
+    pub command: Vec<String>,
+}
+
+/// Games of a split and where its shards end.
+struct Data {
+    train: Games,
+    shard_games: Vec<usize>,
+    validation: Games,
+}
+
+impl Job {
+    /// Prints every value with its source, the data's numbers and the length of the job; touches nothing.
+    pub fn dry_run(&self, out: &mut impl std::io::Write) -> anyhow::Result<()> {
+        let rows: Vec<(String, String, String)> = self
+            .resolved
+            .layers
+            .iter()
+            .map(|(key, value, source)| (key.to_string(), value.to_string(), source.to_string()))
+            .collect();
+        let key_width = rows.iter().map(|r| r.0.len()).max().unwrap_or(0);
+        let value_width = rows.iter().map(|r| r.1.len()).max().unwrap_or(0);
+        for (key, value, source) in rows {
+            writeln!(out, "{key:key_width$}  {value:value_width$}  {source}")?;
+        }
+        let settings = &self.resolved.settings;
+        writeln!(out, "parameters  {}", settings.model.parameter_count())?;
+        if !settings.train.data.is_empty() {
+            let (dataset, data) = open_data(settings)?;
+            let feed = feed_options(settings, &dataset, &data);
+            for line in data_lines(settings, &data, &feed) {
+                writeln!(out, "{line}")?;
+            }
+            let hash = settings.hash(&dataset.manifest().sha256())?;
+            writeln!(out, "config hash {hash}")?;
+        }
+        Ok(())
+    }
+
+    /// Trains.
+    pub fn run(&self, progress: &Progress) -> anyhow::Result<Exit> {
+        let settings = &self.resolved.settings;
+        if settings.train.data.is_empty() {
+            return Err(Failure::usage("no dataset given")
+                .hint("name one with `--data DIR`; `cwm data prepare` makes one")
+                .into());
+        }
+        let stop = Stop::listen()?;
+        let (dataset, data) = open_data(settings)?;
+        let feed = feed_options(settings, &dataset, &data);
+        let lengths = lengths(&data.train);
+        let epoch_batches = feed.plan(&lengths, 0).len() as u64;
+        let total_steps = match settings.train.max_steps {
+            0 => epoch_batches * settings.train.epochs,
+            steps => steps,
+        };
+        let data_sha256 = dataset.manifest().sha256();
+        let hash = settings.hash(&data_sha256)?;
+
+        let mut trainer = self.trainer(total_steps)?;
+        let (dir, standing) = self.open_run(&hash, &mut trainer, progress)?;
+        if dir.is_done() {
+            progress.note(&format!("already done: {}", dir.path().display()));
+            progress.note("`--resume never` trains anew");
+            return Ok(Exit::Done);
+        }
+        let standing = match standing {
+            Some(standing) => {
+                progress.note(&format!("resuming at step {}", standing.step));
+                standing
+            }
+            None => {
+                self.describe(&dir, &dataset, total_steps)?;
+                Standing::default()
+            }
+        };
+        progress.note(&format!(
+            "{} {}: {} parameters, device {}, seed {}",
+            settings.model.family(),
+            settings.model.size(),
+            settings.model.parameter_count(),
+            self.device,
+            settings.train.seed
+        ));
+        for line in data_lines(settings, &data, &feed) {
+            progress.note(&line);
+        }
+        let state_bytes = trainer.save_state().len();
+        progress.note(&format!(
+            "{total_steps} steps, {:.1} MB of weights and moments, run {}",
+            state_bytes as f64 / 1e6,
+            dir.path().display()
+        ));
+        let run = Run {
+            settings: &settings.train,
+            dir,
+            train: &data.train,
+            lengths: &lengths,
+            feed: &feed,
+            validation: &data.validation,
+            en_passant: feed.en_passant,
+            total_steps,
+            epoch_batches,
+        };
+        run.train(&mut trainer, standing, &stop, progress)
+    }
+
+    fn trainer(&self, total_steps: u64) -> anyhow::Result<Trainer> {
+        let settings = &self.resolved.settings;
+        let mut schedule = settings.schedule.clone();
+        if schedule.decay_steps == 0 {
+            schedule.decay_steps = total_steps;
+        }
+        Trainer::new(
+            &settings.model,
+            &settings.optimizer,
+            &schedule,
+            settings.train.seed,
+            &self.device,
+        )
+        .map_err(|e| Failure::new(Exit::Device, e).into())
+    }
+
+    /// The run to work in, with its standing if it has a checkpoint.
+    fn open_run(
+        &self,
+        hash: &str,
+        trainer: &mut Trainer,
+        progress: &Progress,
+    ) -> anyhow::Result<(RunDir, Option<Standing>)> {
+        let name = &self.resolved.settings.train.name;
+        let found = match &self.resume {
+            Resume::Never => None,
+            Resume::Auto => RunDir::newest(&self.root, name, hash),
+            Resume::Run(path) => {
+                let run = RunDir::open(path)?;
+                let ending = format!("-{hash}");
+                if !run.path().canonicalize()?.to_string_lossy().ends_with(&ending) {
+                    return Err(Failure::usage(format!(
+                        "`{}` was started with other settings or data (its name does not end in {hash})",
+                        path.display()
+                    ))
+                    .hint("give the settings it was started with (its config.toml), or `--resume never`")
+                    .into());
+                }
+                Some(run)
+            }
+        };
+        match found {
+            Some(run) => {
+                let standing = Standing::load_latest(&run, trainer, |line| progress.note(line))?;
+                Ok((run, standing))
+            }
+            None => {
+                let now: DateTime<Utc> = SystemTime::now().into();
+                let stamp = now.format("%Y%m%dT%H%M%SZ").to_string();
+                Ok((RunDir::create(&self.root, &stamp, name, hash)?, None))
+            }
+        }
+    }
+
+    /// Writes what was asked for and with what.
+    fn describe(&self, dir: &RunDir, dataset: &Dataset, total_steps: u64) -> anyhow::Result<()> {
+        let settings = &self.resolved.settings;
+        let mut settings_with_path = settings.clone();
+        settings_with_path.train.data = absolute(&settings.train.data);
+        atomic::write(&dir.path().join("config.toml"), settings_with_path.to_toml()?.as_bytes())?;
+        let environment = json!({
+            "command": self.command,
+            "cwm": crate::version::LONG,
+            "device": self.device.to_string(),
+            "threads": std::thread::available_parallelism().map_or(1, usize::from),
+            "seed": settings.train.seed,
+            "parameters": settings.model.parameter_count(),
+            "total_steps": total_steps,
+            "dataset": {
+                "path": absolute(&settings.train.data),
+                "sha256": dataset.manifest().sha256(),
+                "en_passant": dataset.spec().en_passant,
+            },
+        });
+        let text = serde_json::to_string_pretty(&environment)?;
+        atomic::write(&dir.path().join("environment.json"), text.as_bytes())
+    }
+}
+
+fn absolute(path: &str) -> String {
+    fs::canonicalize(path).map_or_else(|_| path.to_string(), |p| p.display().to_string())
+}
+
+fn open_data(settings: &Settings) -> anyhow::Result<(Dataset, Data)> {
+    let path = Path::new(&settings.train.data);
+    let dataset = Dataset::open(path)?;
+    let (train, shard_games) = dataset.load_with_shards(Split::Train)?;
+    if train.is_empty() {
+        return Err(Failure::data(format!("`{}` has no training games", path.display())).into());
+    }
+    let validation = dataset.load(Split::Validation).context("cannot read the validation games")?;
+    Ok((dataset, Data { train, shard_games, validation }))
+}
+
+fn feed_options(settings: &Settings, dataset: &Dataset, data: &Data) -> FeedOptions {
+    FeedOptions {
+        batch_size: settings.train.batch_size,
+        batching: settings.train.batching,
+        seed: settings.train.seed,
+        en_passant: dataset.spec().en_passant,
+        shard_games: data.shard_games.clone(),
+    }
+}
+
+/// Counts of the data and the padding of both ways to batch.
+fn data_lines(settings: &Settings, data: &Data, feed: &FeedOptions) -> Vec<String> {
+    let lengths = lengths(&data.train);
+    let padding = |batching| {
+        let options = FeedOptions { batching, ..feed.clone() };
+        let (valid, padded) = options.plan(&lengths, 0).steps(&lengths);
+        100.0 * (1.0 - valid as f64 / padded.max(1) as f64)
+    };
+    let steps: u64 = lengths.iter().map(|&l| u64::from(l)).sum();
+    vec![
+        format!(
+            "{} training games ({steps} steps), {} validation games",
+            data.train.len(),
+            data.validation.len()
+        ),
+        format!(
+            "padding in batches of {}: {:.1} % bucketed, {:.1} % in the reference's order",
+            settings.train.batch_size,
+            padding(Batching::Bucketed),
+            padding(Batching::Reference)
+        ),
+    ]
+}
