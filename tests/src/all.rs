@@ -2,3 +2,4 @@
 
 mod classics;
 mod cli;
+mod layout;

@@ -5,8 +5,14 @@ use clap_complete::Shell;
 
 use crate::{cli::Cli, exit::Exit, output};
 
+const EXAMPLES: &str = "\
+Examples:
+  cwm completions bash > ~/.local/share/bash-completion/completions/cwm
+  cwm completions fish > ~/.config/fish/completions/cwm.fish";
+
 /// Arguments of `cwm completions`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The shell
     #[arg(value_enum, value_name = "SHELL")]

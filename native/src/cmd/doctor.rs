@@ -11,8 +11,14 @@ use serde::Serialize;
 
 use crate::{exit::Exit, output, version};
 
+const EXAMPLES: &str = "\
+Examples:
+  cwm doctor
+  cwm doctor --format json | jq .backends";
+
 /// Arguments of `cwm doctor`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// How the findings are printed
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
