@@ -10,5 +10,7 @@ pub mod evaluate;
 pub mod event;
 pub mod metrics;
 pub mod paper;
+#[cfg(feature = "plot")]
+pub mod plot;
 pub mod report;
 pub mod tracker;

@@ -3,3 +3,4 @@
 mod classics;
 mod cli;
 mod layout;
+mod metrics;

@@ -1,0 +1,128 @@
+//! Exact state accuracy along the game (paper, section F).
+
+use std::fmt::Write as _;
+
+use plotters::{
+    element::{Circle, Cross, EmptyElement, IntoDynElement, PathElement, TriangleMarker},
+    prelude::{ChartBuilder, IntoLinspace, LineSeries, Polygon, SeriesLabelPosition, WHITE},
+    style::{Color, RGBColor},
+};
+
+use super::{
+    PlotError,
+    svg::{COLORS, INK, chart, font},
+};
+use crate::report::Evaluation;
+
+/// Exact state accuracy by prefix bin, a line a tracker, with the 95 % intervals as bands.
+///
+/// # Errors
+/// [`PlotError`] if the chart cannot be drawn.
+pub fn prefix_bins(dataset: &str, graded: &[&Evaluation]) -> Result<String, PlotError> {
+    let title = format!("Exact state accuracy by prefix bin: {dataset}");
+    let mut description = String::from(
+        "Share of steps with all 75 labels right in each bin of 20 steps, in percent.",
+    );
+    let last_step = graded
+        .iter()
+        .filter_map(|e| e.prefix_bins.last())
+        .map(|bin| bin.to_step)
+        .max()
+        .unwrap_or(20) as f64;
+    for evaluation in graded {
+        let _ = write!(description, " {}:", evaluation.tracker);
+        for (x, y) in points(evaluation) {
+            let _ = write!(description, " {}-{} {y:.2};", x - 10.0, x + 10.0);
+        }
+    }
+    chart((860, 480), &title, &description, |canvas| {
+        let mut plot = ChartBuilder::on(canvas)
+            .caption(&title, font(18))
+            .margin(16)
+            .x_label_area_size(44)
+            .y_label_area_size(56)
+            .build_cartesian_2d((0.0..last_step).step(20.0), 0.0..100.0)?;
+        plot.configure_mesh()
+            .light_line_style(WHITE)
+            .bold_line_style(INK.mix(0.12))
+            .x_desc("step")
+            .y_desc("exact states, %")
+            .x_labels(12)
+            .x_label_formatter(&|x| format!("{x:.0}"))
+            .y_label_formatter(&|y| format!("{y:.0}"))
+            .label_style(font(13))
+            .axis_desc_style(font(14))
+            .draw()?;
+        for (i, evaluation) in graded.iter().enumerate() {
+            let color = COLORS[i % COLORS.len()];
+            let band = band(evaluation);
+            if band.len() > 2 {
+                plot.draw_series([Polygon::new(band, color.mix(0.15).filled())])?;
+            }
+            let points = points(evaluation);
+            plot.draw_series(LineSeries::new(points.iter().copied(), color.stroke_width(2)))?
+                .label(evaluation.tracker.clone())
+                .legend(move |(x, y)| {
+                    EmptyElement::at((x, y))
+                        + PathElement::new([(0, 0), (24, 0)], color.stroke_width(2))
+                        + marker(i, (12, 0), color)
+                });
+            plot.draw_series(points.into_iter().map(|at| marker(i, at, color)))?;
+        }
+        plot.configure_series_labels()
+            .position(SeriesLabelPosition::UpperRight)
+            .background_style(WHITE.mix(0.85))
+            .border_style(INK.mix(0.3))
+            .legend_area_size(30)
+            .label_font(font(13))
+            .draw()?;
+        Ok(())
+    })
+}
+
+/// Centre of each bin, and its exact state accuracy in percent.
+fn points(evaluation: &Evaluation) -> Vec<(f64, f64)> {
+    let point = |bin: &crate::report::PrefixBin| {
+        let value = bin.exact_state_accuracy.value()?;
+        Some((centre(bin), value * 100.0))
+    };
+    evaluation.prefix_bins.iter().filter_map(point).collect()
+}
+
+fn centre(bin: &crate::report::PrefixBin) -> f64 {
+    (bin.from_step + bin.to_step) as f64 / 2.0
+}
+
+/// Upper ends of the intervals from left to right, then the lower ends back.
+fn band(evaluation: &Evaluation) -> Vec<(f64, f64)> {
+    let ends: Vec<(f64, f64, f64)> = evaluation
+        .prefix_bins
+        .iter()
+        .filter_map(|bin| {
+            let interval = bin.exact_state_accuracy.interval?;
+            Some((centre(bin), interval.low * 100.0, interval.high * 100.0))
+        })
+        .collect();
+    let upper = ends.iter().map(|&(x, _, high)| (x, high));
+    upper.chain(ends.iter().rev().map(|&(x, low, _)| (x, low))).collect()
+}
+
+/// One of three marks, so that lines of one colour family stay apart in print.
+fn marker<DB, P>(
+    series: usize,
+    at: P,
+    color: RGBColor,
+) -> plotters::element::DynElement<'static, DB, P>
+where
+    DB: plotters::prelude::DrawingBackend,
+    P: Clone + Send + Sync + 'static,
+    for<'b> &'b Circle<P, i32>: plotters::element::PointCollection<'b, P>,
+    for<'b> &'b TriangleMarker<P, i32>: plotters::element::PointCollection<'b, P>,
+    for<'b> &'b Cross<P, i32>: plotters::element::PointCollection<'b, P>,
+{
+    match series % 3 {
+        0 => Circle::new(at, 3, color.filled()).into_dyn(),
+        1 => TriangleMarker::new(at, 5, color.filled()).into_dyn(),
+        _ => Cross::new(at, 3, color.stroke_width(2)).into_dyn(),
+    }
+}
