@@ -2,5 +2,6 @@
 
 mod classics;
 mod cli;
+mod data;
 mod layout;
 mod metrics;

@@ -1,7 +1,11 @@
 //! Chess as the benchmark sees it: move tokens in, 75-label states out.
 
 pub mod label;
+pub mod mt19937;
+pub mod order;
+pub mod random;
 pub mod replay;
+pub mod san;
 pub mod state;
 pub mod token;
 pub mod trajectory;

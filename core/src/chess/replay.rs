@@ -1,8 +1,8 @@
 //! Plays moves written as text, each tested for legality, and collects their tokens.
 
-use shakmaty::{Chess, Position, uci::UciMove};
+use shakmaty::{Chess, Move, Position, uci::UciMove};
 
-use super::MoveToken;
+use super::{MoveToken, san};
 
 /// Why a written move cannot be played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
@@ -55,10 +55,24 @@ impl Replayer {
             return Err(MoveFault::Null);
         }
         let m = uci.to_move(&self.position).map_err(|_| MoveFault::Illegal)?;
+        Ok(self.push_legal(m))
+    }
+
+    /// Plays a move as people write it (see [`san`]).
+    ///
+    /// # Errors
+    /// [`MoveFault`]; the game is then as before.
+    pub fn push_written(&mut self, word: &[u8]) -> Result<MoveToken, MoveFault> {
+        let written = san::parse(word).ok_or(MoveFault::NotAMove)?;
+        let m = written.find(&self.position)?;
+        Ok(self.push_legal(m))
+    }
+
+    fn push_legal(&mut self, m: Move) -> MoveToken {
         let token = MoveToken::from_move(m);
         self.position.play_unchecked(m);
         self.moves.push(token);
-        Ok(token)
+        token
     }
 }
 
