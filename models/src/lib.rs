@@ -19,6 +19,7 @@
 //! Bytes in, bytes out: nothing here opens a file, and without default features all of it compiles to wasm32.
 
 pub mod backend;
+pub mod checkpoint;
 pub mod config;
 pub mod parameters;
 pub mod splits;
