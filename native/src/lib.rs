@@ -3,6 +3,7 @@
 //! Results go to stdout, everything else to stderr; each command lives in one file under [`cmd`].
 
 pub mod atomic;
+pub mod checkpoint;
 pub mod cli;
 pub mod cmd;
 pub mod data;

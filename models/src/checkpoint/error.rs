@@ -222,12 +222,17 @@ pub enum CheckpointError {
         keys: String,
     },
     /// A vocabulary that is not the benchmark's.
-    #[error("the checkpoint's vocabulary has {found} tokens, the benchmark's has {expected}")]
+    #[error(
+        "the checkpoint's vocabulary has {tokens} tokens with START {start} and PAD {pad}; \
+         the benchmark's has 20482, 20480 and 20481"
+    )]
     Vocabulary {
-        /// Tokens in the checkpoint.
-        found: u64,
-        /// Tokens in the benchmark.
-        expected: usize,
+        /// Tokens in the checkpoint's.
+        tokens: usize,
+        /// Its START.
+        start: u16,
+        /// Its PAD.
+        pad: u16,
     },
     /// Metadata names a kind of embedding that this program does not know.
     #[error("unknown kind of embedding `{found}` in the metadata; known: full, reachable")]
@@ -236,22 +241,16 @@ pub enum CheckpointError {
         found: String,
     },
     /// A tensor that the config needs is absent.
-    #[error("tensor `{name}` is missing ({missing} of {expected} are)")]
+    #[error("tensor `{name}` is missing, which the config calls for")]
     MissingTensor {
         /// The first one missing.
         name: String,
-        /// How many are missing.
-        missing: usize,
-        /// How many the config needs.
-        expected: usize,
     },
     /// A tensor that the config does not know.
-    #[error("tensor `{name}` does not belong to this network ({extra} do not)")]
+    #[error("tensor `{name}` does not belong to the network of the config")]
     ExtraTensor {
         /// The first one too many.
         name: String,
-        /// How many there are.
-        extra: usize,
     },
     /// A tensor of another shape than the config says.
     #[error("tensor `{name}` has shape {found:?}, the config says {expected:?}")]
@@ -366,7 +365,7 @@ impl CheckpointError {
             Self::Dtype { .. } => "save the weights as float32 or float16".into(),
             Self::Format { .. } => "use a newer version of cwm, or export the checkpoint again".into(),
             Self::NoConfig { .. } => {
-                "put the config.json of the network beside the file, or export with `--embed-config`".into()
+                "put the config.json of the network beside the file, or take a file that `cwm export` wrote".into()
             }
             Self::ConfigTooLong { .. } | Self::Config { .. } => {
                 "compare it with the config of a checkpoint that loads; docs/formats.md lists the keys".into()

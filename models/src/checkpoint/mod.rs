@@ -3,9 +3,17 @@
 //! Bytes in, bytes out; finding and writing files is the command line's part. docs/formats.md describes the layout.
 
 mod codec;
+pub mod config;
 pub mod error;
+pub mod facts;
 pub mod header;
 mod header_json;
+pub mod read;
+pub mod write;
 
+pub use config::{EmbeddingRows, expected_tensors};
 pub use error::CheckpointError;
+pub use facts::{CurvePoint, DatasetFacts, TrainingFacts};
 pub use header::{Dtype, Header};
+pub use read::{Checkpoint, Info};
+pub use write::{WriteOptions, write};
