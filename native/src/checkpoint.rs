@@ -9,7 +9,9 @@ use std::{
 use anyhow::Context;
 use cwm_models::{
     ModelConfig, Parameters,
-    checkpoint::{Checkpoint, CheckpointError, Header, TrainingFacts, WriteOptions, write},
+    checkpoint::{
+        Checkpoint, CheckpointError, Header, TrainingFacts, WriteOptions, config::CONFIG_KEY, write,
+    },
 };
 
 use crate::{atomic, exit::Failure};
@@ -63,7 +65,9 @@ pub fn find(path: &Path) -> anyhow::Result<Found> {
 
 fn find_in_folder(folder: &Path) -> anyhow::Result<Found> {
     let checkpoints = folder.join("checkpoints");
-    for place in [folder.to_path_buf(), target(&checkpoints, "best"), target(&checkpoints, "latest")] {
+    for place in
+        [folder.to_path_buf(), target(&checkpoints, "best"), target(&checkpoints, "latest")]
+    {
         let weights = place.join(WEIGHTS_FILE);
         if weights.is_file() {
             return Ok(Found { config: config_beside(&weights), weights });
@@ -96,7 +100,6 @@ fn target(checkpoints: &Path, name: &str) -> PathBuf {
     }
 }
 
-/// A config belongs to the one safetensors file of a folder, not to any that happens to lie beside it.
 fn config_beside(weights: &Path) -> Option<PathBuf> {
     let config = weights.with_file_name(CONFIG_FILE);
     config.is_file().then_some(config)
@@ -125,8 +128,11 @@ fn load_with(
     read: impl Fn(&[u8], Option<&str>) -> Result<Checkpoint, CheckpointError>,
 ) -> anyhow::Result<Checkpoint> {
     let found = find(path)?;
-    let weights = read_weights(&found.weights)?;
-    let config = found.config.as_deref().map(read_text).transpose()?;
+    let (header, weights) = read_weights(&found.weights)?;
+    // A file with a name of its own that brings its config has nothing to do with what lies beside it.
+    let lone = found.weights.file_name().is_none_or(|name| name != WEIGHTS_FILE)
+        && header.metadata.contains_key(CONFIG_KEY);
+    let config = found.config.filter(|_| !lone).as_deref().map(read_text).transpose()?;
     read(&weights, config.as_deref()).map_err(|e| failure(&found.weights, &e).into())
 }
 
@@ -136,7 +142,7 @@ pub fn failure(path: &Path, error: &CheckpointError) -> Failure {
 }
 
 /// Reads a safetensors file after its header has been checked against its length.
-fn read_weights(path: &Path) -> anyhow::Result<Vec<u8>> {
+fn read_weights(path: &Path) -> anyhow::Result<(Header, Vec<u8>)> {
     let context = || format!("cannot read `{}`", path.display());
     let mut file = File::open(path).with_context(context)?;
     let metadata = file.metadata().with_context(context)?;
@@ -151,7 +157,7 @@ fn read_weights(path: &Path) -> anyhow::Result<Vec<u8>> {
     if let Ok(head_bytes) = head_bytes {
         file.by_ref().take(head_bytes - 8).read_to_end(&mut head).with_context(context)?;
     }
-    Header::parse_head(&head, file_bytes).map_err(|e| match e {
+    let header = Header::parse_head(&head, file_bytes).map_err(|e| match e {
         CheckpointError::OtherKind { kind } if kind.contains("PyTorch") => pytorch(path),
         e => failure(path, &e),
     })?;
@@ -164,7 +170,7 @@ fn read_weights(path: &Path) -> anyhow::Result<Vec<u8>> {
     }
     // The file may have changed meanwhile; the full check behind sees what was read.
     file.take(LIMIT_BYTES - head.len() as u64).read_to_end(&mut head).with_context(context)?;
-    Ok(head)
+    Ok((header, head))
 }
 
 /// Reads a text file that should be small.
@@ -230,6 +236,8 @@ mod tests {
         assert_eq!(load(&latest.join(CONFIG_FILE)).unwrap(), read);
         let lone = dir.path().join("lone.safetensors");
         fs::copy(latest.join(WEIGHTS_FILE), &lone).unwrap();
+        assert_eq!(load(&lone).unwrap(), read);
+        fs::write(dir.path().join(CONFIG_FILE), "{}").unwrap();
         assert_eq!(load(&lone).unwrap(), read);
         // Where there are no links, `best` is a file with a name in it.
         let step = run.join("checkpoints/step-7");
