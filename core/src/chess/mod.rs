@@ -3,6 +3,8 @@
 pub mod label;
 pub mod mt19937;
 pub mod order;
+pub mod parse;
+pub mod pgn;
 pub mod random;
 pub mod replay;
 pub mod san;
