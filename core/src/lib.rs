@@ -13,4 +13,5 @@ pub mod paper;
 #[cfg(feature = "plot")]
 pub mod plot;
 pub mod report;
+pub mod trace;
 pub mod tracker;
