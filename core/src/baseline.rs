@@ -59,6 +59,15 @@ impl Baseline {
         Self::ALL.into_iter().find(|baseline| baseline.name() == name)
     }
 
+    /// The baseline as it answers for labels of this en passant mode: the oracle follows it, the others know one.
+    #[must_use]
+    pub const fn for_labels(self, en_passant: EnPassant) -> Self {
+        match self {
+            Baseline::Oracle(_) => Baseline::Oracle(en_passant),
+            other => other,
+        }
+    }
+
     /// The state that the baseline believes in after `token`, if it believed in `state` before.
     fn after(self, state: &State, token: MoveToken) -> State {
         match self {

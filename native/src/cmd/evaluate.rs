@@ -1,0 +1,255 @@
+//! `cwm evaluate`: grade checkpoints and baselines on games.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use cwm_core::{
+    chess::random::RandomPlay,
+    data::Split,
+    metrics::Resampling,
+    paper,
+    report::{Detail, EvalReport, Source, markdown, text, tsv},
+};
+
+use crate::{
+    evaluate::{GameSource, Job, Subject, grade_all, save::save},
+    exit::{Exit, Failure},
+    output,
+    progress::Progress,
+    train::signals::Stop,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  cwm evaluate models/checkpoints/transformer-d128 --baselines --random 1000 --seed 0
+  cwm evaluate runs/my-run/checkpoints/best --data real=test-real --data random=test-random --out scores
+  cwm evaluate naive-mover+rights+ep --random 500 --format json | jq '.evaluations[0].exact_state_accuracy'
+  cwm evaluate my.safetensors --human-sample --min-exact 95 || echo 'worse than it was'
+
+Baselines: start-board, naive-mover, naive-mover+rights, naive-mover+rights+ep, oracle";
+
+/// Arguments of `cwm evaluate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Checkpoints (a folder, a safetensors file or the name of a shipped one) and baselines, by name
+    #[arg(value_name = "SUBJECT")]
+    subjects: Vec<String>,
+
+    /// Grade all baselines as well
+    #[arg(long)]
+    baselines: bool,
+
+    /// A dataset's directory, under the name that the report calls it; may be repeated
+    #[arg(long, value_name = "NAME=DIR")]
+    data: Vec<String>,
+
+    /// The part of the datasets to grade on, by hash of the games' ids
+    #[arg(long, value_enum, default_value_t, value_name = "SPLIT")]
+    split: SplitArg,
+
+    /// Grade on N games of uniformly random legal play
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    random: Option<u64>,
+
+    /// Seed of the random games
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    seed: u64,
+
+    /// Leave out random games below this many full moves, i.e. twice as many plies
+    #[arg(long, value_name = "MOVES", default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=200))]
+    min_fullmoves: u32,
+
+    /// Grade on the famous games that ship with cwm
+    #[arg(long)]
+    human_sample: bool,
+
+    /// Grade on at most the first N games of each set; marks the report as a preview
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+
+    /// How the report is printed
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+
+    /// Also print accuracy by label group and prefix bin, and first mistakes (text and markdown)
+    #[arg(long)]
+    details: bool,
+
+    /// Print every row that the paper published beside ours (text and markdown)
+    #[arg(long)]
+    paper: bool,
+
+    /// Write report.json, report.md, summary.tsv, prefix_bins.tsv and charts (SVG) into this directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Resamples of the 95 % intervals
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    resamples: u32,
+
+    /// Fail with exit code 1 if a checkpoint (a baseline, if there is no checkpoint) names fewer than this many percent
+    /// of states exactly on some set of games
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    min_exact: Option<f64>,
+}
+
+/// Formats of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Format {
+    /// Tables for reading.
+    #[default]
+    Text,
+    /// One JSON document: everything, with counts.
+    Json,
+    /// One line a grade, in the reference's columns.
+    Tsv,
+    /// Tables in Markdown.
+    Markdown,
+}
+
+/// Parts of a dataset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum SplitArg {
+    /// Every game.
+    #[default]
+    All,
+    /// The games that train.
+    Train,
+    /// The 0.5 % of games that validate.
+    Validation,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(value) if (0.0..=100.0).contains(&value) => Ok(value),
+        _ => Err("expected a number from 0 to 100".to_string()),
+    }
+}
+
+/// Runs `cwm evaluate`.
+///
+/// # Errors
+/// If a subject or games cannot be read, a tracker fails, or the report cannot be written.
+pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
+    let subjects = subjects(&args)?;
+    let sources = sources(&args, progress)?;
+    let resampling = Resampling { resamples: args.resamples, ..Resampling::default() };
+    let job = Job { subjects, sources, resampling };
+    let stop = Stop::listen()?;
+    let report = grade_all(&job, progress, &stop)?;
+
+    let detail =
+        Detail { breakdown: args.details, all_paper_rows: args.paper, ..Detail::default() };
+    if let Some(dir) = &args.out {
+        save(&report, dir, detail)?;
+        progress.note(&format!("wrote the report and its charts to `{}`", dir.display()));
+    }
+    output::print(match args.format {
+        Format::Text => text(&report, detail),
+        Format::Json => report.to_json(),
+        Format::Tsv => tsv::summary(&report),
+        Format::Markdown => markdown(&report, detail),
+    })?;
+    if stop.requested() {
+        progress.note("interrupted: the report holds what was graded by then");
+        return Ok(Exit::Interrupted);
+    }
+    match args.min_exact {
+        Some(least) => threshold(&report, &job, least, progress),
+        None => Ok(Exit::Done),
+    }
+}
+
+fn subjects(args: &Args) -> anyhow::Result<Vec<Subject>> {
+    let mut subjects: Vec<Subject> = Vec::new();
+    for argument in &args.subjects {
+        let subject = Subject::from_argument(argument)?;
+        if subjects.iter().any(|other| other.info.name == subject.info.name) {
+            let message = format!("two subjects are called `{}`", subject.info.name);
+            return Err(Failure::usage(message).hint("name each once; rename one folder").into());
+        }
+        subjects.push(subject);
+    }
+    if args.baselines {
+        for baseline in Subject::baselines() {
+            if subjects.iter().all(|other| other.info.name != baseline.info.name) {
+                subjects.push(baseline);
+            }
+        }
+    }
+    if subjects.is_empty() {
+        return Err(Failure::usage("nothing to grade: name a checkpoint or a baseline")
+            .hint("`cwm evaluate --baselines --random 100` grades the baselines")
+            .into());
+    }
+    Ok(subjects)
+}
+
+fn sources(args: &Args, progress: &Progress) -> anyhow::Result<Vec<GameSource>> {
+    let split = match args.split {
+        SplitArg::All => Split::All,
+        SplitArg::Train => Split::Train,
+        SplitArg::Validation => Split::Validation,
+    };
+    let mut sources: Vec<GameSource> = Vec::new();
+    for data in &args.data {
+        let Some((name, dir)) = data.split_once('=').filter(|(n, d)| !n.is_empty() && !d.is_empty())
+        else {
+            return Err(Failure::usage(format!("`--data {data}` is not of the form NAME=DIR"))
+                .hint(format!("for example `--data real={data}`"))
+                .into());
+        };
+        sources.push(GameSource::stored(name, dir.as_ref(), split)?);
+    }
+    if args.human_sample {
+        sources.push(GameSource::classics()?);
+    }
+    if let Some(games) = args.random {
+        sources.push(random(games.min(args.limit.unwrap_or(u64::MAX)), args, progress));
+    }
+    if sources.is_empty() {
+        return Err(Failure::usage("no games to grade on")
+            .hint("name a dataset with --data NAME=DIR, or use --random N or --human-sample")
+            .into());
+    }
+    for (i, source) in sources.iter().enumerate() {
+        let name = &source.info.name;
+        if sources[..i].iter().any(|other| other.info.name == *name) {
+            return Err(Failure::usage(format!("two sets of games are called `{name}`")).into());
+        }
+    }
+    Ok(sources.into_iter().map(|source| source.limited(args.limit)).collect())
+}
+
+fn random(games: u64, args: &Args, progress: &Progress) -> GameSource {
+    let task = progress.task("playing random games", games, "games");
+    let play = RandomPlay::new(args.seed, args.min_fullmoves).take(games as usize);
+    let moves = play.inspect(|_| task.advance(1)).map(|game| game.moves).collect();
+    let source = Source::RandomUniform { seed: args.seed, min_fullmoves: args.min_fullmoves };
+    GameSource::listed("random-uniform", source, Some(paper::Split::RandomUniform), moves)
+}
+
+fn threshold(
+    report: &EvalReport,
+    job: &Job,
+    least: f64,
+    progress: &Progress,
+) -> anyhow::Result<Exit> {
+    let any_model = job.subjects.iter().any(Subject::is_model);
+    let judged = job.subjects.iter().filter(|subject| subject.is_model() || !any_model);
+    let mut exit = Exit::Done;
+    for subject in judged {
+        for evaluation in report.evaluations.iter().filter(|e| e.tracker == subject.info.name) {
+            let found = evaluation.exact_state_accuracy.value().unwrap_or(0.0) * 100.0;
+            if found < least {
+                progress.warn(&format!(
+                    "`{}` names {found:.2} % of states exactly on `{}`, below --min-exact {least}",
+                    evaluation.tracker, evaluation.dataset
+                ));
+                exit = Exit::CheckFailed;
+            }
+        }
+    }
+    Ok(exit)
+}

@@ -1,0 +1,132 @@
+//! The games to grade: from a seed, from a dataset on disk, or those that ship with the tool.
+
+use std::path::Path;
+
+use cwm_core::{
+    chess::{EnPassant, MoveToken, Trajectory},
+    data::Split,
+    paper,
+    report::{DatasetInfo, Source},
+};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    data::{Dataset, manifest, writer::hex},
+    exit::Failure,
+};
+
+/// A named set of games that can be gone through several times.
+#[derive(Debug)]
+pub struct GameSource {
+    /// What the report says of it.
+    pub info: DatasetInfo,
+    games: Games,
+}
+
+#[derive(Debug)]
+enum Games {
+    /// Moves without START, in memory.
+    Listed(Vec<Vec<MoveToken>>),
+    /// Read anew each time: a dataset may be larger than memory.
+    Stored(Box<Dataset>, Split),
+}
+
+/// Games with their states, ready to be graded.
+pub type Trajectories<'a> = Box<dyn Iterator<Item = anyhow::Result<Trajectory>> + Send + 'a>;
+
+impl GameSource {
+    /// Games that are at hand.
+    pub fn listed(
+        name: &str,
+        source: Source,
+        split: Option<paper::Split>,
+        games: Vec<Vec<MoveToken>>,
+    ) -> Self {
+        let info = DatasetInfo {
+            name: name.to_string(),
+            source,
+            en_passant: EnPassant::Always,
+            split,
+            limit: None,
+        };
+        GameSource { info, games: Games::Listed(games) }
+    }
+
+    /// A dataset's directory.
+    ///
+    /// # Errors
+    /// A [`Failure`] with exit code 3 if it is no dataset, damaged, or cannot be replayed.
+    pub fn stored(name: &str, dir: &Path, split: Split) -> anyhow::Result<Self> {
+        let dataset = Dataset::open(dir)?;
+        // An early look: what cannot be replayed is refused before anything is graded.
+        dataset.games(split)?;
+        let manifest_bytes = std::fs::read(dir.join(manifest::FILE))?;
+        let resembles = match dataset.manifest().origin.command.as_str() {
+            "random" => paper::Split::RandomUniform,
+            _ => paper::Split::HeldOutReal,
+        };
+        let info = DatasetInfo {
+            name: name.to_string(),
+            source: Source::Stored {
+                path: dir.display().to_string(),
+                manifest_sha256: Some(hex(&Sha256::digest(&manifest_bytes))),
+            },
+            en_passant: dataset.spec().en_passant,
+            split: Some(resembles),
+            limit: None,
+        };
+        let source = GameSource { info, games: Games::Stored(Box::new(dataset), split) };
+        match source.total() {
+            0 => Err(Failure::data(format!("`{}` holds no games to grade", dir.display()))
+                .hint("choose another --split, or prepare the dataset with other filters")
+                .into()),
+            _ => Ok(source),
+        }
+    }
+
+    /// Takes the first games only.
+    #[must_use]
+    pub fn limited(mut self, limit: Option<u64>) -> Self {
+        self.info.limit = limit;
+        self
+    }
+
+    /// How many games there are.
+    pub fn total(&self) -> u64 {
+        let all = match &self.games {
+            Games::Listed(games) => games.len() as u64,
+            Games::Stored(dataset, split) => {
+                let counts = &dataset.manifest().counts;
+                match split {
+                    Split::All => counts.games,
+                    Split::Train => counts.train_games,
+                    Split::Validation => counts.validation_games,
+                }
+            }
+        };
+        all.min(self.info.limit.unwrap_or(u64::MAX))
+    }
+
+    /// The games from the first on, replayed as they are asked for.
+    ///
+    /// # Errors
+    /// If the dataset cannot be read; errors further on come from the iterator.
+    pub fn open(&self) -> anyhow::Result<Trajectories<'_>> {
+        let en_passant = self.info.en_passant;
+        let total = self.total() as usize;
+        Ok(match &self.games {
+            Games::Listed(games) => {
+                let replay = move |moves: &Vec<MoveToken>| {
+                    Ok(Trajectory::replay_with(moves, en_passant))
+                };
+                Box::new(games.iter().take(total).map(replay))
+            }
+            Games::Stored(dataset, split) => {
+                let games = dataset.games(*split)?.take(total);
+                Box::new(games.map(move |game| {
+                    game.map(|game| Trajectory::replay_with(&game.moves, en_passant))
+                }))
+            }
+        })
+    }
+}
