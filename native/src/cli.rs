@@ -43,6 +43,10 @@ pub struct Cli {
 pub enum Command {
     /// Make, convert and describe datasets
     Data(cmd::data::Args),
+    /// Grade checkpoints and baselines on games
+    Evaluate(cmd::evaluate::Args),
+    /// Follow one game ply by ply: the truth, the prediction, what differs
+    Predict(cmd::predict::Args),
     /// Say what this build can use on this machine, and why not what it cannot
     Doctor(cmd::doctor::Args),
     /// Print a script that lets a shell complete commands and flags

@@ -7,6 +7,7 @@ pub mod checkpoint;
 pub mod cli;
 pub mod cmd;
 pub mod data;
+pub mod evaluate;
 pub mod exit;
 pub mod output;
 pub mod progress;

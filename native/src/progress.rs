@@ -89,6 +89,11 @@ impl Progress {
             eprintln!("{message}");
         }
     }
+
+    /// A line about something that went wrong without ending the job; never silent.
+    pub fn warn(&self, message: &str) {
+        eprintln!("warning: {message}");
+    }
 }
 
 /// One running task; finishing or dropping it removes the bar.

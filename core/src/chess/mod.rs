@@ -1,7 +1,6 @@
 //! Chess as the benchmark sees it: move tokens in, 75-label states out.
 
 pub mod label;
-pub mod movetext;
 pub mod mt19937;
 pub mod order;
 pub mod parse;

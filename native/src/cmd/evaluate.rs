@@ -4,11 +4,9 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use cwm_core::{
-    chess::random::RandomPlay,
     data::Split,
     metrics::Resampling,
-    paper,
-    report::{Detail, EvalReport, Source, markdown, text, tsv},
+    report::{Detail, EvalReport, markdown, text, tsv},
 };
 
 use crate::{
@@ -194,7 +192,8 @@ fn sources(args: &Args, progress: &Progress) -> anyhow::Result<Vec<GameSource>> 
     };
     let mut sources: Vec<GameSource> = Vec::new();
     for data in &args.data {
-        let Some((name, dir)) = data.split_once('=').filter(|(n, d)| !n.is_empty() && !d.is_empty())
+        let Some((name, dir)) =
+            data.split_once('=').filter(|(n, d)| !n.is_empty() && !d.is_empty())
         else {
             return Err(Failure::usage(format!("`--data {data}` is not of the form NAME=DIR"))
                 .hint(format!("for example `--data real={data}`"))
@@ -224,10 +223,7 @@ fn sources(args: &Args, progress: &Progress) -> anyhow::Result<Vec<GameSource>> 
 
 fn random(games: u64, args: &Args, progress: &Progress) -> GameSource {
     let task = progress.task("playing random games", games, "games");
-    let play = RandomPlay::new(args.seed, args.min_fullmoves).take(games as usize);
-    let moves = play.inspect(|_| task.advance(1)).map(|game| game.moves).collect();
-    let source = Source::RandomUniform { seed: args.seed, min_fullmoves: args.min_fullmoves };
-    GameSource::listed("random-uniform", source, Some(paper::Split::RandomUniform), moves)
+    GameSource::random(games, args.seed, args.min_fullmoves, || task.advance(1))
 }
 
 fn threshold(

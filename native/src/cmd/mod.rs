@@ -3,6 +3,9 @@
 pub mod completions;
 pub mod data;
 pub mod doctor;
+pub mod evaluate;
+pub mod grade;
+pub mod predict;
 
 use crate::{cli::Command, exit::Exit, progress::Progress};
 
@@ -12,6 +15,8 @@ pub fn dispatch(command: Option<Command>, progress: &Progress) -> anyhow::Result
         Some(Command::Data(args)) => data::run(args, progress),
         Some(Command::Doctor(args)) => doctor::run(args),
         Some(Command::Completions(args)) => completions::run(args),
-        None => Ok(Exit::Done),
+        Some(Command::Evaluate(args)) => evaluate::run(args, progress),
+        Some(Command::Predict(args)) => predict::run(args),
+        None => grade::run(progress),
     }
 }

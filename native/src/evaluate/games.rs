@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use anyhow::Context;
 use cwm_core::{
-    chess::{EnPassant, MoveToken, Trajectory},
+    chess::{EnPassant, MoveToken, Trajectory, parse::parse_games, random::RandomPlay},
     data::Split,
     paper,
     report::{DatasetInfo, Source},
 };
+use cwm_models::splits::CLASSICS_PGN;
 use sha2::{Digest, Sha256};
 
 use crate::{
@@ -52,6 +54,24 @@ impl GameSource {
         GameSource { info, games: Games::Listed(games) }
     }
 
+    /// The famous games that ship with cwm.
+    ///
+    /// # Errors
+    /// If the build holds a damaged sample; its tests rule that out.
+    pub fn classics() -> anyhow::Result<Self> {
+        let games = parse_games(CLASSICS_PGN).context("cannot read the built-in games")?;
+        let games = games.into_iter().map(|game| game.moves).collect();
+        Ok(Self::listed("classics", Source::BuiltIn, Some(paper::Split::HeldOutReal), games))
+    }
+
+    /// Uniformly random legal play; `played` hears of every game.
+    pub fn random(games: u64, seed: u64, min_fullmoves: u32, played: impl Fn()) -> Self {
+        let play = RandomPlay::new(seed, min_fullmoves).take(games as usize);
+        let moves = play.inspect(|_| played()).map(|game| game.moves).collect();
+        let source = Source::RandomUniform { seed, min_fullmoves };
+        Self::listed("random-uniform", source, Some(paper::Split::RandomUniform), moves)
+    }
+
     /// A dataset's directory.
     ///
     /// # Errors
@@ -59,7 +79,7 @@ impl GameSource {
     pub fn stored(name: &str, dir: &Path, split: Split) -> anyhow::Result<Self> {
         let dataset = Dataset::open(dir)?;
         // An early look: what cannot be replayed is refused before anything is graded.
-        dataset.games(split)?;
+        drop(dataset.games(split)?);
         let manifest_bytes = std::fs::read(dir.join(manifest::FILE))?;
         let resembles = match dataset.manifest().origin.command.as_str() {
             "random" => paper::Split::RandomUniform,
@@ -116,9 +136,8 @@ impl GameSource {
         let total = self.total() as usize;
         Ok(match &self.games {
             Games::Listed(games) => {
-                let replay = move |moves: &Vec<MoveToken>| {
-                    Ok(Trajectory::replay_with(moves, en_passant))
-                };
+                let replay =
+                    move |moves: &Vec<MoveToken>| Ok(Trajectory::replay_with(moves, en_passant));
                 Box::new(games.iter().take(total).map(replay))
             }
             Games::Stored(dataset, split) => {

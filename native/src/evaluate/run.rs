@@ -47,14 +47,17 @@ pub fn grade_all(job: &Job, progress: &Progress, stop: &Stop) -> anyhow::Result<
                 return Ok(report);
             }
             let (tracker, dataset) = (&subject.info.name, &source.info.name);
-            let task =
-                progress.task(&format!("{tracker} on {dataset}"), source.total(), "games");
+            let task = progress.task(&format!("{tracker} on {dataset}"), source.total(), "games");
             let mut games_done = 0;
             let grading = ahead(source.open()?, |games| {
                 let total = source.total();
                 subject.grade(dataset, source.info.en_passant, games, total, |event| {
                     show(&task, &event, &mut games_done);
-                    if stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                    if stop.requested() {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
+                    }
                 })
             })?;
             report.evaluations.push(Evaluation::new(tracker, dataset, &grading, job.resampling));

@@ -28,10 +28,14 @@ enum AnyTracker {
 }
 
 impl Subject {
+    /// The checkpoints that this build ships.
+    pub fn shipped() -> anyhow::Result<Vec<Self>> {
+        Ok(Vec::new())
+    }
+
     /// A baseline.
     pub fn baseline(baseline: Baseline) -> Self {
-        let info =
-            TrackerInfo { name: baseline.name().to_string(), kind: TrackerKind::Baseline };
+        let info = TrackerInfo { name: baseline.name().to_string(), kind: TrackerKind::Baseline };
         Subject { info, tracker: AnyTracker::Baseline(baseline) }
     }
 
@@ -93,9 +97,7 @@ impl Subject {
     /// If the tracker fails.
     pub fn predict(&self, game: &Trajectory) -> anyhow::Result<Prediction> {
         let predicted = match &self.tracker {
-            AnyTracker::Baseline(baseline) => {
-                block_on(cwm_core::evaluate::predict(baseline, game))
-            }
+            AnyTracker::Baseline(baseline) => block_on(cwm_core::evaluate::predict(baseline, game)),
         };
         predicted.map_err(|error| self.failed(&error).into())
     }
