@@ -68,6 +68,20 @@ impl Replayer {
         Ok(self.push_legal(m))
     }
 
+    /// Plays a token.
+    ///
+    /// # Errors
+    /// [`MoveFault::Illegal`] if it is no legal move here; the game is then as before.
+    pub fn push_token(&mut self, token: MoveToken) -> Result<MoveToken, MoveFault> {
+        let uci = token.to_uci().ok_or(MoveFault::NotAMove)?;
+        let m = uci.to_move(&self.position).map_err(|_| MoveFault::Illegal)?;
+        // Another spelling of castling (e1h1) is another token.
+        if MoveToken::from_move(m) != token {
+            return Err(MoveFault::Illegal);
+        }
+        Ok(self.push_legal(m))
+    }
+
     fn push_legal(&mut self, m: Move) -> MoveToken {
         let token = MoveToken::from_move(m);
         self.position.play_unchecked(m);

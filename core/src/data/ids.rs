@@ -58,7 +58,12 @@ impl IdKey {
         (!site.is_empty()).then(|| self.id(&[site.as_bytes()]))
     }
 
-    /// The id of a game without a usable Site: a hash of its moves, which no Site can collide with.
+    /// The id of a game from a header value, if it is a web address: anything else names a place or nothing at all.
+    pub fn of_address(&self, value: &str) -> Option<String> {
+        if value.contains("://") { self.of_site(value) } else { None }
+    }
+
+    /// The id of a game without an address: a hash of its moves, which no address collides with.
     pub fn of_moves(&self, moves: &[MoveToken]) -> String {
         let mut bytes = Vec::with_capacity(2 * moves.len());
         for token in moves {

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use crate::chess::replay::MoveFault;
+
 /// The reason a game was skipped.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
@@ -26,6 +28,8 @@ pub enum SkipReason {
     NullMove,
     /// A FEN that describes no position.
     BadFen,
+    /// Labels that its moves do not lead to.
+    LabelsDiffer,
     /// A record that lacks fields, or a game whose text breaks off inside a comment, variation or tag.
     Malformed,
     /// A game whose text is longer than the reader keeps in memory.
@@ -36,7 +40,7 @@ pub enum SkipReason {
 
 impl SkipReason {
     /// Every reason.
-    pub const ALL: [SkipReason; 12] = [
+    pub const ALL: [SkipReason; 13] = [
         SkipReason::Short,
         SkipReason::TooLong,
         SkipReason::NonStandardStart,
@@ -46,6 +50,7 @@ impl SkipReason {
         SkipReason::NotAMove,
         SkipReason::NullMove,
         SkipReason::BadFen,
+        SkipReason::LabelsDiffer,
         SkipReason::Malformed,
         SkipReason::TooLarge,
         SkipReason::Duplicate,
@@ -63,6 +68,7 @@ impl SkipReason {
             SkipReason::NotAMove => "no move where one is due",
             SkipReason::NullMove => "null move in the main line",
             SkipReason::BadFen => "unreadable FEN",
+            SkipReason::LabelsDiffer => "labels that the moves do not lead to",
             SkipReason::Malformed => "malformed or cut off",
             SkipReason::TooLarge => "text too large",
             SkipReason::Duplicate => "id seen before",
@@ -73,6 +79,17 @@ impl SkipReason {
 impl fmt::Display for SkipReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.describe())
+    }
+}
+
+impl From<MoveFault> for SkipReason {
+    fn from(fault: MoveFault) -> Self {
+        match fault {
+            MoveFault::NotAMove => SkipReason::NotAMove,
+            MoveFault::Illegal => SkipReason::IllegalMove,
+            MoveFault::Ambiguous => SkipReason::AmbiguousMove,
+            MoveFault::Null => SkipReason::NullMove,
+        }
     }
 }
 

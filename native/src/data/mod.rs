@@ -3,9 +3,11 @@
 //! A dataset directory appears complete or not at all, and its readers trust nothing in it.
 
 pub mod input;
+pub mod interrupt;
 pub mod manifest;
 pub mod pipeline;
 pub mod prepare;
+pub mod random;
 pub mod reader;
 pub mod schema;
 pub mod writer;

@@ -3,9 +3,11 @@
 //! One thread makes blocks, some work on them, and the caller's thread takes the results: a block's place in the queue
 //! of results is reserved before it is handed out, so order needs no sorting and at most `depth` blocks are alive.
 
-use std::thread;
+use std::{thread, time::Duration};
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+
+use super::interrupt::Interrupt;
 
 /// How many threads work, and how many blocks may wait.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +29,8 @@ impl Shape {
     }
 }
 
-/// Runs `work` over `blocks` and calls `sink` with each result, in order; stops at the first error of either.
+/// Runs `work` over `blocks` and calls `sink` with each result, in order; stops at the first error of either or at an
+/// interrupt.
 ///
 /// The threads are not waited for after an error: a reader that hangs in a pipe must not keep the process.
 ///
@@ -37,6 +40,7 @@ pub fn run<B, R, I, W>(
     shape: Shape,
     blocks: I,
     work: W,
+    interrupt: &Interrupt,
     mut sink: impl FnMut(R) -> anyhow::Result<()>,
 ) -> anyhow::Result<()>
 where
@@ -76,11 +80,16 @@ where
         });
     }
     drop(jobs_out);
-    for place in places_out {
-        let result = place?.recv().map_err(|_| anyhow::anyhow!("a working thread died"))?;
-        sink(result)?;
+    loop {
+        interrupt.check()?;
+        // Nothing may come for long where the input is a pipe; signals are heeded meanwhile.
+        let place = match places_out.recv_timeout(Duration::from_millis(100)) {
+            Ok(place) => place?,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        };
+        sink(place.recv().map_err(|_| anyhow::anyhow!("a working thread died"))?)?;
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -96,7 +105,7 @@ mod tests {
                 std::hint::black_box((0..(n % 4 == 0) as u64 * 20_000).sum::<u64>());
                 n * n
             };
-            run(Shape::new(Some(threads)), (0..200).map(Ok), work, |n| {
+            run(Shape::new(Some(threads)), (0..200).map(Ok), work, &Interrupt::default(), |n| {
                 seen.push(n);
                 Ok(())
             })

@@ -8,6 +8,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Instant,
 };
 
 use anyhow::Context;
@@ -21,13 +22,21 @@ use super::{
     input::{
         Format, Parsed,
         blocks::{AtLines, Block, Blocks},
+        files::{expand, is_stdin},
+        jsonl,
+        pgn::{self, AtGames},
+        sniff::{HEAD_BYTES, sniff},
         source::Source,
         uci_lines,
     },
+    interrupt::Interrupt,
     manifest::Origin,
     pipeline::{self, Shape},
 };
-use crate::progress::Progress;
+use crate::{
+    exit::Failure,
+    progress::{Progress, Task},
+};
 
 /// Which games are kept, and how.
 #[derive(Debug, Clone)]
@@ -50,7 +59,7 @@ impl Rules {
 /// One run of `cwm data prepare`.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// Files; `-` is stdin.
+    /// Files and directories; `-` is stdin.
     pub inputs: Vec<PathBuf>,
     /// Which games are kept, and how.
     pub rules: Rules,
@@ -63,77 +72,123 @@ pub struct Job {
 /// Runs the job into `target`.
 ///
 /// # Errors
-/// If an input cannot be read or the dataset cannot be written; nothing is left at the target then.
+/// If an input cannot be read, holds no game that can be kept, or the dataset cannot be written; nothing is left at the
+/// target then.
 pub fn prepare(job: &Job, target: Target, progress: &Progress) -> anyhow::Result<Manifest> {
-    let spec = Spec::new(job.rules.en_passant);
-    let mut writer = DatasetWriter::new(target, spec, false, job.shard_games)?;
-    let mut skipped = SkipCounts::default();
-    let mut seen = HashSet::new();
-    let total_bytes = total_bytes(&job.inputs);
-    let task = progress.task("preparing", total_bytes, "bytes");
-    let bytes_read = Arc::new(AtomicU64::new(0));
-    let mut bytes_shown = 0;
-
-    for input in &job.inputs {
-        let source = Source::open(input, bytes_read.clone())?;
+    let interrupt = Interrupt::listen()?;
+    let files = expand(&job.inputs)?;
+    let mut intake = Intake {
+        writer: DatasetWriter::new(
+            target,
+            Spec::new(job.rules.en_passant),
+            false,
+            job.shard_games,
+        )?,
+        skipped: SkipCounts::default(),
+        seen: HashSet::new(),
+        meter: Meter::new(&files, progress),
+    };
+    for file in &files {
+        let source = Source::open(file, intake.meter.bytes_read.clone())?;
         let name = source.name.clone();
-        let format = Format::UciLines;
-        let blocks = blocks_of(source, Vec::new(), format);
+        let Some((format, blocks)) = blocks_of(source)? else {
+            progress.note(&format!("`{name}` is empty"));
+            continue;
+        };
         let rules = job.rules.clone();
-        let work = move |block: Block| match block {
-            Block::Text(text) => uci_lines::parse(&text, &rules),
-            Block::TooLarge => {
-                let mut parsed = Parsed::default();
-                parsed.skipped.add(SkipReason::TooLarge);
-                parsed
-            }
-        };
-        let mut sink = |parsed: Parsed| -> anyhow::Result<()> {
-            skipped.merge(&parsed.skipped);
-            for (index, (id, moves)) in parsed.games.iter().enumerate() {
-                if seen.insert(fingerprint(id)) {
-                    writer.push(id, moves, parsed.games.result(index), None)?;
-                } else {
-                    skipped.add(SkipReason::Duplicate);
-                }
-            }
-            let read = bytes_read.load(Ordering::Relaxed);
-            task.advance(read - bytes_shown);
-            bytes_shown = read;
-            let games = writer.counts().games;
-            task.message(format!("{games} games kept, {} skipped", skipped.total()));
-            Ok(())
-        };
-        pipeline::run(Shape::new(job.threads), blocks, work, &mut sink)
-            .with_context(|| format!("preparing `{name}`"))?;
+        let work = move |block: Block| parse_block(&block, format, &rules);
+        pipeline::run(Shape::new(job.threads), blocks, work, &interrupt, |parsed| {
+            intake.take(parsed)
+        })
+        .with_context(|| format!("preparing `{name}`"))?;
     }
+    drop(intake.meter);
+    let names =
+        || job.inputs.iter().map(|p| format!("`{}`", p.display())).collect::<Vec<_>>().join(", ");
+    if intake.writer.counts().games == 0 {
+        return Err(nothing_kept(&names(), &intake.skipped).into());
+    }
+    intake.writer.finish(origin(job, &files), intake.skipped)
+}
+
+fn nothing_kept(names: &str, skipped: &SkipCounts) -> Failure {
+    if skipped.total() == 0 {
+        return Failure::data(format!("no games found in {names}"));
+    }
+    let reasons: Vec<String> =
+        skipped.iter().map(|(reason, games)| format!("{games} {reason}")).collect();
+    Failure::data(format!("none of the {} games in {names} was kept", skipped.total()))
+        .hint(format!("reasons: {}", reasons.join("; ")))
+}
+
+fn origin(job: &Job, files: &[PathBuf]) -> Origin {
+    let inputs = files.iter().map(|path| {
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        if is_stdin(path) { "stdin".into() } else { name.to_string_lossy().into_owned() }
+    });
     let settings = BTreeMap::from([("min-fullmoves".to_string(), job.rules.min_fullmoves.into())]);
-    let inputs = job
-        .inputs
-        .iter()
-        .map(|p| p.file_name().unwrap_or(p.as_os_str()).to_string_lossy().into_owned());
-    let origin = Origin {
+    Origin {
         command: "prepare".into(),
         inputs: inputs.collect(),
         settings,
         id_key: job.rules.id_key.kind(),
+    }
+}
+
+type BoxedBlocks = Box<dyn Iterator<Item = anyhow::Result<Block>> + Send>;
+
+/// Recognises a source and cuts it into blocks; `None` if it is empty.
+fn blocks_of(source: Source) -> anyhow::Result<Option<(Format, BoxedBlocks)>> {
+    let Source { name, mut text, .. } = source;
+    let mut head = Vec::new();
+    let reading = |name: &str| format!("reading `{name}`");
+    Read::by_ref(&mut text)
+        .take(HEAD_BYTES as u64)
+        .read_to_end(&mut head)
+        .with_context(|| reading(&name))?;
+    let Some(format) = sniff(&name, &head)? else { return Ok(None) };
+    let blocks: Box<dyn Iterator<Item = std::io::Result<Block>> + Send> = match format {
+        Format::Pgn => Box::new(Blocks::new(text, AtGames, head)),
+        Format::UciLines | Format::Jsonl => Box::new(Blocks::new(text, AtLines, head)),
     };
-    writer.finish(origin, skipped)
+    let blocks = blocks.map(move |block| block.with_context(|| reading(&name)));
+    Ok(Some((format, Box::new(blocks))))
 }
 
-fn blocks_of(
-    source: Source,
-    head: Vec<u8>,
-    _format: Format,
-) -> impl Iterator<Item = anyhow::Result<Block>> + Send + 'static {
-    let name = source.name;
-    let text: Box<dyn Read + Send> = source.text;
-    Blocks::new(text, AtLines, head)
-        .map(move |block| block.with_context(|| format!("reading `{name}`")))
+fn parse_block(block: &Block, format: Format, rules: &Rules) -> Parsed {
+    match (block, format) {
+        (Block::TooLarge, _) => {
+            let mut parsed = Parsed::default();
+            parsed.skipped.add(SkipReason::TooLarge);
+            parsed
+        }
+        (Block::Text(text), Format::Pgn) => pgn::parse(text, rules),
+        (Block::Text(text), Format::UciLines) => uci_lines::parse(text, rules),
+        (Block::Text(text), Format::Jsonl) => jsonl::parse(text, rules),
+    }
 }
 
-fn total_bytes(inputs: &[PathBuf]) -> u64 {
-    inputs.iter().map(|path| path.metadata().map_or(0, |meta| meta.len())).sum()
+/// Takes parsed games in order into the dataset.
+struct Intake {
+    writer: DatasetWriter,
+    skipped: SkipCounts,
+    seen: HashSet<u64>,
+    meter: Meter,
+}
+
+impl Intake {
+    fn take(&mut self, parsed: Parsed) -> anyhow::Result<()> {
+        self.skipped.merge(&parsed.skipped);
+        for (index, (id, moves)) in parsed.games.iter().enumerate() {
+            if self.seen.insert(fingerprint(id)) {
+                self.writer.push(id, moves, parsed.games.result(index), None)?;
+            } else {
+                self.skipped.add(SkipReason::Duplicate);
+            }
+        }
+        self.meter.show(self.writer.counts().games, self.skipped.total());
+        Ok(())
+    }
 }
 
 /// Eight bytes that stand for an id: ten million ids then collide by chance once in 370,000 runs.
@@ -143,4 +198,35 @@ fn fingerprint(id: &str) -> u64 {
     let mut head = [0; 8];
     head.copy_from_slice(&digest[..8]);
     u64::from_le_bytes(head)
+}
+
+/// Shows progress by bytes read, or by games where the size of the input is unknown.
+struct Meter {
+    task: Task,
+    bytes_read: Arc<AtomicU64>,
+    by_bytes: bool,
+    shown: u64,
+    started: Instant,
+}
+
+impl Meter {
+    fn new(files: &[PathBuf], progress: &Progress) -> Meter {
+        let by_bytes = files.iter().all(|path| path.is_file());
+        let bytes = files.iter().map(|path| path.metadata().map_or(0, |meta| meta.len())).sum();
+        let task = if by_bytes {
+            progress.task("preparing", bytes, "bytes")
+        } else {
+            progress.task("preparing", 0, "games")
+        };
+        Meter { task, bytes_read: Arc::default(), by_bytes, shown: 0, started: Instant::now() }
+    }
+
+    fn show(&mut self, kept: u64, skipped: u64) {
+        let games = kept + skipped;
+        let done = if self.by_bytes { self.bytes_read.load(Ordering::Relaxed) } else { games };
+        self.task.advance(done.saturating_sub(self.shown));
+        self.shown = done;
+        let rate = games as f64 / self.started.elapsed().as_secs_f64().max(1e-3);
+        self.task.message(format!("{rate:.0} games/s, {kept} kept, {skipped} skipped"));
+    }
 }

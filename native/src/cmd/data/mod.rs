@@ -1,10 +1,14 @@
 //! `cwm data`: make, convert and describe datasets.
 
 mod prepare;
+mod random;
+
+use std::{io::Write as _, path::Path};
 
 use clap::Subcommand;
+use cwm_core::chess::EnPassant;
 
-use crate::{exit::Exit, progress::Progress};
+use crate::{data::Manifest, exit::Exit, progress::Progress};
 
 /// Arguments of `cwm data`.
 #[derive(Debug, clap::Args)]
@@ -15,8 +19,10 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Turn games into a dataset
+    /// Turn PGN or other lists of games into a dataset
     Prepare(prepare::Args),
+    /// Play uniformly random legal games into a dataset
+    Random(random::Args),
 }
 
 /// Runs `cwm data`.
@@ -26,5 +32,53 @@ enum Command {
 pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
     match args.command {
         Command::Prepare(args) => prepare::run(args, progress),
+        Command::Random(args) => random::run(args, progress),
     }
+}
+
+/// `--en-passant`.
+#[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
+enum EnPassantArg {
+    #[default]
+    Always,
+    Legal,
+}
+
+impl From<EnPassantArg> for EnPassant {
+    fn from(arg: EnPassantArg) -> EnPassant {
+        match arg {
+            EnPassantArg::Always => EnPassant::Always,
+            EnPassantArg::Legal => EnPassant::Legal,
+        }
+    }
+}
+
+/// Writes a result to stdout; a closed pipe is an error like any other here and none to the caller of the process.
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// What was kept and skipped, for a reader.
+fn summary(manifest: &Manifest, dir: &Path) -> String {
+    let counts = &manifest.counts;
+    let bytes: u64 = manifest.shards.iter().map(|shard| shard.bytes).sum();
+    let shards = manifest.shards.len();
+    let mut text = format!(
+        "kept {} games of {} plies in `{}` ({shards} shard{}, {:.0} bytes a game)\n",
+        counts.games,
+        counts.plies,
+        dir.display(),
+        if shards == 1 { "" } else { "s" },
+        bytes as f64 / counts.games.max(1) as f64,
+    );
+    text += &format!("train {}, validation {}\n", counts.train_games, counts.validation_games);
+    if manifest.skipped.total() > 0 {
+        text += &format!("skipped {} games\n", manifest.skipped.total());
+    }
+    for (reason, games) in manifest.skipped.iter() {
+        text += &format!("  {games:>9}  {reason}\n");
+    }
+    text
 }

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
-use cwm_core::{chess::EnPassant, data::IdKey};
+use cwm_core::data::IdKey;
+
+use super::{EnPassantArg, summary};
 
 use crate::{
     data::{
-        Manifest, Target,
+        Target,
         prepare::{Job, Rules, prepare},
         writer::SHARD_GAMES,
     },
@@ -16,8 +18,12 @@ use crate::{
 
 /// Arguments of `cwm data prepare`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Lines of UCI moves, plain or compressed; `-` reads stdin
+    /// Files or directories of games; `-` reads stdin
+    ///
+    /// PGN, lines of UCI moves, or the reference's JSON lines; plain or compressed with zstd, gzip or bzip2. Content
+    /// decides, not the name; of a directory, files called *.pgn, *.uci or *.jsonl (and .zst, .gz, .bz2) are read.
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
 
@@ -33,6 +39,10 @@ pub struct Args {
     #[arg(long, value_name = "MOVES", default_value_t = 10)]
     min_fullmoves: u32,
 
+    /// When the en passant label is set: after every double push (the benchmark), or only where the capture is legal
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    en_passant: EnPassantArg,
+
     /// Games per shard
     #[arg(long, value_name = "GAMES", default_value_t = SHARD_GAMES, value_parser = clap::value_parser!(u64).range(1..))]
     shard_games: u64,
@@ -42,41 +52,34 @@ pub struct Args {
     threads: Option<usize>,
 }
 
+const EXAMPLES: &str = "\
+Kept are legal games of standard chess from the standard start; every other game is counted by reason. Ids are keyed
+hashes of the game's address (Site or Link tag), or of the moves where there is none; CHESS_WORLD_MODEL_ID_KEY gives a
+private key.
+
+Examples:
+  cwm data prepare lichess_db_standard_rated_2025-03.pgn.zst --out data/lichess-2025-03
+  zstdcat games.pgn.zst | cwm data prepare - --min-fullmoves 20 --out data/long-games";
+
 /// Runs `cwm data prepare`.
 ///
 /// # Errors
 /// If an input cannot be read or the dataset cannot be written.
 pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
     let target = Target::new(&args.out, args.force)?;
-    let key = std::env::var("CHESS_WORLD_MODEL_ID_KEY").unwrap_or_default();
+    let key = std::env::var_os("CHESS_WORLD_MODEL_ID_KEY").unwrap_or_default();
+    let key = key.to_string_lossy();
     let job = Job {
         inputs: args.inputs,
         rules: Rules {
             min_fullmoves: args.min_fullmoves,
-            en_passant: EnPassant::Always,
+            en_passant: args.en_passant.into(),
             id_key: IdKey::new(key.as_bytes()),
         },
         shard_games: args.shard_games,
         threads: args.threads,
     };
     let manifest = prepare(&job, target, progress)?;
-    print!("{}", summary(&manifest));
+    super::print(&summary(&manifest, &args.out))?;
     Ok(Exit::Done)
-}
-
-/// What was kept and skipped, for a reader.
-fn summary(manifest: &Manifest) -> String {
-    let counts = &manifest.counts;
-    let bytes: u64 = manifest.shards.iter().map(|s| s.bytes).sum();
-    let mut text = format!(
-        "kept {} games, {} plies, {:.1} bytes a game, in {} shards\n",
-        counts.games,
-        counts.plies,
-        bytes as f64 / counts.games.max(1) as f64,
-        manifest.shards.len()
-    );
-    for (reason, games) in manifest.skipped.iter() {
-        text += &format!("skipped {games} games: {reason}\n");
-    }
-    text
 }

@@ -1,7 +1,7 @@
 //! Lines of UCI moves: `id TAB source TAB result TAB white_elo TAB black_elo TAB moves`, or the moves alone.
 
 use cwm_core::{
-    chess::replay::{MoveFault, Replayer},
+    chess::replay::Replayer,
     data::{GameResult, SkipReason, spec::MAX_PLIES},
 };
 
@@ -12,6 +12,7 @@ use crate::data::prepare::Rules;
 pub fn parse(text: &[u8], rules: &Rules) -> Parsed {
     let mut parsed = Parsed::default();
     let mut replayer = Replayer::default();
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     for line in text.split(|&b| b == b'\n') {
         let line = line.trim_ascii();
         if line.is_empty() || line.starts_with(b"#") {
@@ -55,16 +56,13 @@ fn parse_line<'a>(
     };
     replayer.reset();
     for word in moves.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
-        replayer.push_uci(word).map_err(|fault| match fault {
-            MoveFault::NotAMove => SkipReason::NotAMove,
-            MoveFault::Illegal => SkipReason::IllegalMove,
-            MoveFault::Ambiguous => SkipReason::AmbiguousMove,
-            MoveFault::Null => SkipReason::NullMove,
-        })?;
+        if replayer.moves().len() == MAX_PLIES {
+            return Err(SkipReason::TooLong);
+        }
+        replayer.push_uci(word)?;
     }
-    match replayer.moves().len() {
-        plies if plies < rules.min_plies() => Err(SkipReason::Short),
-        plies if plies > MAX_PLIES => Err(SkipReason::TooLong),
-        _ => Ok((id, result)),
+    if replayer.moves().len() < rules.min_plies() {
+        return Err(SkipReason::Short);
     }
+    Ok((id, result))
 }

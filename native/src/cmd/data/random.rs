@@ -1,0 +1,76 @@
+//! `cwm data random`.
+
+use std::path::PathBuf;
+
+use cwm_core::chess::EnPassant;
+
+use super::{EnPassantArg, summary};
+use crate::{
+    data::{
+        Target,
+        random::{Job, generate},
+        writer::SHARD_GAMES,
+    },
+    exit::Exit,
+    progress::Progress,
+};
+
+/// Arguments of `cwm data random`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Games to keep
+    #[arg(long, value_name = "GAMES", value_parser = clap::value_parser!(u64).range(1..))]
+    games: u64,
+
+    /// Seed of the random numbers; the same seed gives the same games everywhere
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    seed: u64,
+
+    /// Directory of the dataset; must not exist or be empty
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+
+    /// Replace the dataset at --out
+    #[arg(long)]
+    force: bool,
+
+    /// Keep games of at least this many full moves, i.e. twice as many plies (at most 300: longer random games are rare)
+    #[arg(long, value_name = "MOVES", default_value_t = 10, value_parser = clap::value_parser!(u32).range(..=300))]
+    min_fullmoves: u32,
+
+    /// When the en passant label is set: after every double push (the benchmark), or only where the capture is legal
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    en_passant: EnPassantArg,
+
+    /// Games per shard
+    #[arg(long, value_name = "GAMES", default_value_t = SHARD_GAMES, value_parser = clap::value_parser!(u64).range(1..))]
+    shard_games: u64,
+}
+
+const EXAMPLES: &str = "\
+Every legal move is equally likely; a game ends by mate, stalemate, insufficient material, or as soon as a draw may be
+claimed. Seed 0 with 10000 games is the benchmark's random-uniform split, bit for bit.
+
+Examples:
+  cwm data random --games 10000 --out data/random-uniform
+  cwm data random --games 500 --seed 7 --min-fullmoves 100 --out data/long-random";
+
+/// Runs `cwm data random`.
+///
+/// # Errors
+/// If the dataset cannot be written.
+pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
+    let target = Target::new(&args.out, args.force)?;
+    let en_passant: EnPassant = args.en_passant.into();
+    let job = Job {
+        games: args.games,
+        seed: args.seed,
+        min_fullmoves: args.min_fullmoves,
+        en_passant,
+        shard_games: args.shard_games,
+    };
+    let manifest = generate(&job, target, progress)?;
+    super::print(&summary(&manifest, &args.out))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,118 @@
+//! PGN: legal games of standard chess from the standard start, each judged by its whole main line.
+
+use std::borrow::Cow;
+
+use cwm_core::{
+    chess::{
+        parse::{is_standard_start, is_standard_variant},
+        pgn::{self, Lexer, Token},
+        replay::Replayer,
+    },
+    data::{GameResult, SkipReason, spec::MAX_PLIES},
+};
+
+use super::{Parsed, blocks::Cut};
+use crate::data::prepare::Rules;
+
+/// Cuts before an `[Event ` tag behind a blank line, or, where there is none, wherever the lexer begins a game.
+#[derive(Debug, Clone, Copy)]
+pub struct AtGames;
+
+impl Cut for AtGames {
+    fn last_end(&self, text: &[u8]) -> Option<usize> {
+        pgn::last_game(text).or_else(|| {
+            // What the end of `text` will turn out to be is unknown: stay away from it.
+            let sure = text.len().saturating_sub(1024);
+            let mut lexer = Lexer::new(text);
+            let mut end = None;
+            while lexer.next_game() && lexer.offset() < sure {
+                end = Some(lexer.offset()).filter(|&at| at > 0).or(end);
+            }
+            end
+        })
+    }
+
+    fn resume_at(&self, text: &[u8]) -> Option<usize> {
+        pgn::first_game(text)
+    }
+}
+
+/// Parses the games of a block.
+pub fn parse(text: &[u8], rules: &Rules) -> Parsed {
+    let mut parsed = Parsed::default();
+    let mut replayer = Replayer::default();
+    let mut lexer = Lexer::new(text);
+    while lexer.next_game() {
+        match parse_game(&mut lexer, rules, &mut replayer) {
+            Ok((id, result)) => parsed.games.push(&id, replayer.moves(), result),
+            Err(reason) => parsed.skipped.add(reason),
+        }
+    }
+    parsed
+}
+
+fn parse_game(
+    lexer: &mut Lexer<'_>,
+    rules: &Rules,
+    replayer: &mut Replayer,
+) -> Result<(String, GameResult), SkipReason> {
+    let mut site = None;
+    let mut link = None;
+    let mut tagged = GameResult::Unknown;
+    while let Some(tag) = lexer.next_tag() {
+        match tag.name {
+            b"Site" => site = Some(tag.value()),
+            b"Link" => link = Some(tag.value()),
+            b"Result" => tagged = GameResult::from_bytes(tag.raw.trim_ascii()).unwrap_or_default(),
+            b"FEN" if !is_standard_start(&tag.value()) => return Err(SkipReason::NonStandardStart),
+            b"Variant" => {
+                let value: Cow<'_, str> = tag.value();
+                if value.trim().eq_ignore_ascii_case("from position") {
+                    return Err(SkipReason::NonStandardStart);
+                }
+                if !is_standard_variant(&value) {
+                    return Err(SkipReason::Variant);
+                }
+            }
+            _ => {}
+        }
+    }
+    replayer.reset();
+    let mut written = GameResult::Unknown;
+    while let Some(token) = lexer.next_token() {
+        match token {
+            Token::Word(_) if replayer.moves().len() == MAX_PLIES => {
+                return Err(SkipReason::TooLong);
+            }
+            Token::Word(word) => {
+                replayer.push_written(word)?;
+            }
+            Token::Result(result) => written = result,
+            Token::Fault(_) => return Err(SkipReason::Malformed),
+        }
+    }
+    if replayer.moves().len() < rules.min_plies() {
+        return Err(SkipReason::Short);
+    }
+    let result = if tagged == GameResult::Unknown { written } else { tagged };
+    let address =
+        |value: &Option<Cow<'_, str>>| value.as_ref().and_then(|v| rules.id_key.of_address(v));
+    let id = address(&site)
+        .or_else(|| address(&link))
+        .unwrap_or_else(|| rules.id_key.of_moves(replayer.moves()));
+    Ok((id, result))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_without_events_is_cut_between_games() {
+        let text = "1. e4 e5 1-0\n".repeat(500);
+        let at = AtGames.last_end(text.as_bytes()).unwrap();
+        assert_eq!(at % 13, 0);
+        assert!(at > 0 && at < text.len());
+        assert_eq!(AtGames.last_end(b"[White \"x\"]\n\n1. e4"), None);
+    }
+}
