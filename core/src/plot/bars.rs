@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use plotters::{
     coord::ranged1d::{IntoSegmentedCoord, SegmentValue},
     element::{Rectangle, Text},
-    prelude::{ChartBuilder, SeriesLabelPosition, WHITE},
+    prelude::{ChartBuilder, WHITE},
     style::{
         Color,
         text_anchor::{HPos, Pos, VPos},
@@ -103,8 +103,10 @@ impl Bars<'_> {
             self.series.iter().flat_map(|(_, values)| values).fold(0.0, |a: f64, &b| a.max(b));
         let top = if largest > 0.0 { largest * 1.12 } else { 1.0 };
         let categories = self.categories.len();
-        let mut plot = ChartBuilder::on(canvas)
-            .caption(self.title, font(18))
+        let names: Vec<&str> = self.series.iter().map(|(name, _)| name.as_str()).collect();
+        let legend_height = legend(canvas, self.title, &names)?;
+        let (_, below) = canvas.split_vertically(legend_height);
+        let mut plot = ChartBuilder::on(&below)
             .margin(16)
             .x_label_area_size(48)
             .y_label_area_size(60)
@@ -116,6 +118,7 @@ impl Bars<'_> {
             .x_desc(self.x_desc)
             .y_desc(self.y_desc)
             .x_labels(categories.min(17))
+            .y_label_formatter(&|y| if top > 10.0 { format!("{y:.0}") } else { format!("{y:.2}") })
             .x_label_formatter(&|x| match x {
                 SegmentValue::CenterOf(i) => self.categories.get(*i).cloned().unwrap_or_default(),
                 _ => String::new(),
@@ -123,15 +126,6 @@ impl Bars<'_> {
             .label_style(font(13))
             .axis_desc_style(font(14))
             .draw()?;
-        for (i, (name, _)) in self.series.iter().enumerate() {
-            let color = COLORS[i % COLORS.len()];
-            // An empty series: it is there for the legend alone.
-            plot.draw_series(std::iter::empty::<Rectangle<(SegmentValue<usize>, f64)>>())?
-                .label(name.clone())
-                .legend(move |(x, y)| {
-                    Rectangle::new([(x, y - 5), (x + 14, y + 5)], color.filled())
-                });
-        }
         // Bars are placed in pixels: segments have no fractions.
         let segment = |i: usize| plot.backend_coord(&(SegmentValue::Exact(i), 0.0));
         let width = if categories > 1 { segment(1).0 - segment(0).0 } else { 200 };
@@ -152,13 +146,34 @@ impl Bars<'_> {
                 }
             }
         }
-        plot.configure_series_labels()
-            .position(SeriesLabelPosition::UpperMiddle)
-            .background_style(WHITE.mix(0.85))
-            .border_style(INK.mix(0.3))
-            .legend_area_size(20)
-            .label_font(font(13))
-            .draw()?;
         Ok(())
     }
+}
+
+/// Writes the title and, below it, what each colour stands for; returns the height taken.
+fn legend(
+    canvas: &Canvas<'_>,
+    title: &str,
+    names: &[&str],
+) -> Result<i32, Box<dyn std::error::Error>> {
+    const LINE: i32 = 20;
+    const SWATCH: i32 = 12;
+    let width = canvas.dim_in_pixel().0 as i32;
+    let middle = Pos::new(HPos::Center, VPos::Center);
+    canvas.draw(&Text::new(title.to_string(), (width / 2, 22), font(18).pos(middle)))?;
+    let (mut x, mut y) = (24, 50);
+    for (i, name) in names.iter().enumerate() {
+        // Without fonts at hand the width of a name is an estimate.
+        let needed = SWATCH + 6 + 7 * name.chars().count() as i32 + 18;
+        if x + needed > width && x > 24 {
+            (x, y) = (24, y + LINE);
+        }
+        let color = COLORS[i % COLORS.len()];
+        let swatch = [(x, y - SWATCH / 2), (x + SWATCH, y + SWATCH / 2)];
+        canvas.draw(&Rectangle::new(swatch, color.filled()))?;
+        let style = font(13).pos(Pos::new(HPos::Left, VPos::Center));
+        canvas.draw(&Text::new(name.to_string(), (x + SWATCH + 6, y), style))?;
+        x += needed;
+    }
+    Ok(y + LINE / 2)
 }

@@ -12,7 +12,10 @@ use super::{
     PlotError,
     svg::{COLORS, INK, chart, font},
 };
-use crate::report::Evaluation;
+use crate::{
+    metrics::{Interval, IntervalMethod},
+    report::{Evaluation, PrefixBin},
+};
 
 /// Exact state accuracy by prefix bin, a line a tracker, with the 95 % intervals as bands.
 ///
@@ -55,8 +58,7 @@ pub fn prefix_bins(dataset: &str, graded: &[&Evaluation]) -> Result<String, Plot
             .draw()?;
         for (i, evaluation) in graded.iter().enumerate() {
             let color = COLORS[i % COLORS.len()];
-            let band = band(evaluation);
-            if band.len() > 2 {
+            for band in bands(evaluation) {
                 plot.draw_series([Polygon::new(band, color.mix(0.15).filled())])?;
             }
             let points = points(evaluation);
@@ -82,29 +84,32 @@ pub fn prefix_bins(dataset: &str, graded: &[&Evaluation]) -> Result<String, Plot
 
 /// Centre of each bin, and its exact state accuracy in percent.
 fn points(evaluation: &Evaluation) -> Vec<(f64, f64)> {
-    let point = |bin: &crate::report::PrefixBin| {
+    let point = |bin: &PrefixBin| {
         let value = bin.exact_state_accuracy.value()?;
         Some((centre(bin), value * 100.0))
     };
     evaluation.prefix_bins.iter().filter_map(point).collect()
 }
 
-fn centre(bin: &crate::report::PrefixBin) -> f64 {
+fn centre(bin: &PrefixBin) -> f64 {
     (bin.from_step + bin.to_step) as f64 / 2.0
 }
 
-/// Upper ends of the intervals from left to right, then the lower ends back.
-fn band(evaluation: &Evaluation) -> Vec<(f64, f64)> {
-    let ends: Vec<(f64, f64, f64)> = evaluation
-        .prefix_bins
-        .iter()
-        .filter_map(|bin| {
-            let interval = bin.exact_state_accuracy.interval?;
-            Some((centre(bin), interval.low * 100.0, interval.high * 100.0))
-        })
-        .collect();
-    let upper = ends.iter().map(|&(x, _, high)| (x, high));
-    upper.chain(ends.iter().rev().map(|&(x, low, _)| (x, low))).collect()
+/// Outlines of the intervals over each run of bins whose share is neither 0 nor 1: upper ends from left to right, then
+/// the lower ends back. Shares of 0 and 1 have wide Wilson intervals where games are few, which would hide the rest.
+fn bands(evaluation: &Evaluation) -> Vec<Vec<(f64, f64)>> {
+    let runs = evaluation.prefix_bins.split(|bin| bootstrapped(bin).is_none());
+    let outline = |run: &[PrefixBin]| {
+        let ends: Vec<(f64, Interval)> =
+            run.iter().filter_map(|bin| Some((centre(bin), bootstrapped(bin)?))).collect();
+        let upper = ends.iter().map(|&(x, interval)| (x, interval.high * 100.0));
+        upper.chain(ends.iter().rev().map(|&(x, interval)| (x, interval.low * 100.0))).collect()
+    };
+    runs.filter(|run| run.len() > 1).map(outline).collect()
+}
+
+fn bootstrapped(bin: &PrefixBin) -> Option<Interval> {
+    bin.exact_state_accuracy.interval.filter(|i| i.method == IntervalMethod::Bootstrap)
 }
 
 /// One of three marks, so that lines of one colour family stay apart in print.
