@@ -1,7 +1,9 @@
 //! Integration tests, linked once: golden fixtures and the command line.
 
+mod baselines;
 mod classics;
 mod cli;
 mod data;
+mod evaluate;
 mod layout;
 mod metrics;
