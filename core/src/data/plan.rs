@@ -5,6 +5,8 @@ use std::ops::Range;
 use rand::{SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
 
+use crate::chess::mt19937::PythonRandom;
+
 /// How games are put into batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -42,6 +44,20 @@ impl Plan {
         // Short and long games alternate: without this the loss would swing once a window.
         plan.batches.shuffle(&mut rng);
         plan
+    }
+
+    /// The reference's batches: shards shuffled as Python's `random.Random(seed + 1009 * epoch)` would, games as stored.
+    /// `shard_games` counts the games of each shard.
+    pub fn reference(shard_games: &[usize], batch_size: usize, seed: u64, epoch: u64) -> Self {
+        let mut first = 0;
+        let mut shards = Vec::with_capacity(shard_games.len());
+        for &games in shard_games {
+            shards.push(first as u32..(first + games) as u32);
+            first += games;
+        }
+        let seed = seed.wrapping_add(1009_u64.wrapping_mul(epoch));
+        PythonRandom::new(seed).shuffle(&mut shards);
+        Self::in_order(shards.into_iter().flatten().collect(), batch_size)
     }
 
     /// Games in the given order, cut into batches.
@@ -99,6 +115,16 @@ mod tests {
             prop_assert_eq!(seen, (0..lengths.len() as u32).collect::<Vec<_>>());
             prop_assert!((0..plan.len()).all(|i| (1..=batch_size).contains(&plan.batch(i).len())));
         }
+    }
+
+    #[test]
+    fn the_references_order_shuffles_shards_and_keeps_games() {
+        let plan = Plan::reference(&[2, 3, 1], 2, 7, 1);
+        let order: Vec<u32> = (0..plan.len()).flat_map(|i| plan.batch(i).to_vec()).collect();
+        let mut shards = [vec![0, 1], vec![2, 3, 4], vec![5]];
+        PythonRandom::new(7 + 1009).shuffle(&mut shards);
+        assert_eq!(order, shards.concat());
+        assert_eq!(plan.len(), 3);
     }
 
     #[test]

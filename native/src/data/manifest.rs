@@ -5,6 +5,9 @@ use std::{collections::BTreeMap, path::Path};
 use anyhow::Context;
 use cwm_core::data::{SkipCounts, Spec, ids::KeyKind};
 
+use sha2::{Digest, Sha256};
+
+use super::writer::hex;
 use crate::exit::Failure;
 
 /// The manifest's file name.
@@ -86,6 +89,15 @@ pub struct Shard {
 }
 
 impl Manifest {
+    /// SHA-256 over the shards' checksums: equal for equal games in equal order, hexadecimal.
+    pub fn data_sha256(&self) -> String {
+        let mut hash = Sha256::new();
+        for shard in &self.shards {
+            hash.update(shard.sha256.as_bytes());
+        }
+        hex(&hash.finalize())
+    }
+
     /// Reads and checks the manifest of the dataset in `dir`.
     ///
     /// # Errors
