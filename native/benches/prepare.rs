@@ -21,7 +21,7 @@ use cwm_core::{
     chess::{EnPassant, MoveToken, random::RandomPlay},
     data::IdKey,
 };
-use shakmaty::{Chess, Position, san::SanPlus};
+use shakmaty::{Chess, san::SanPlus};
 
 fn count() -> usize {
     std::env::var("CWM_BENCH_COUNT").ok().and_then(|n| n.parse().ok()).unwrap_or(20_000)

@@ -122,6 +122,7 @@ mod tests {
             Shape::new(Some(2)),
             blocks,
             |n| n,
+            &Interrupt::default(),
             |n| {
                 seen.push(n);
                 Ok(())
@@ -137,6 +138,7 @@ mod tests {
             Shape::new(Some(2)),
             (0..).map(Ok),
             |n| n,
+            &Interrupt::default(),
             |n: u64| {
                 if n == 10 { anyhow::bail!("enough") } else { Ok(()) }
             },

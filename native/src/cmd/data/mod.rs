@@ -3,7 +3,7 @@
 mod prepare;
 mod random;
 
-use std::{io::Write as _, path::Path};
+use std::path::Path;
 
 use clap::Subcommand;
 use cwm_core::chess::EnPassant;
@@ -51,13 +51,6 @@ impl From<EnPassantArg> for EnPassant {
             EnPassantArg::Legal => EnPassant::Legal,
         }
     }
-}
-
-/// Writes a result to stdout; a closed pipe is an error like any other here and none to the caller of the process.
-fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    Ok(out.flush()?)
 }
 
 /// What was kept and skipped, for a reader.

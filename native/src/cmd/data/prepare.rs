@@ -13,6 +13,7 @@ use crate::{
         writer::SHARD_GAMES,
     },
     exit::Exit,
+    output,
     progress::Progress,
 };
 
@@ -80,6 +81,6 @@ pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
         threads: args.threads,
     };
     let manifest = prepare(&job, target, progress)?;
-    super::print(&summary(&manifest, &args.out))?;
+    output::print(summary(&manifest, &args.out))?;
     Ok(Exit::Done)
 }

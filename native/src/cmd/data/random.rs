@@ -12,6 +12,7 @@ use crate::{
         writer::SHARD_GAMES,
     },
     exit::Exit,
+    output,
     progress::Progress,
 };
 
@@ -71,6 +72,6 @@ pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
         shard_games: args.shard_games,
     };
     let manifest = generate(&job, target, progress)?;
-    super::print(&summary(&manifest, &args.out))?;
+    output::print(summary(&manifest, &args.out))?;
     Ok(Exit::Done)
 }
