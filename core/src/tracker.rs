@@ -17,6 +17,9 @@ pub enum TrackError {
     /// The device failed or ran out of memory.
     #[error("device failure: {0}")]
     Device(String),
+    /// A move that the tracker does not know.
+    #[error("{0}")]
+    Token(String),
     /// The game is longer than the tracker can take.
     #[error("a game of {steps} steps is longer than the {limit} that this tracker can take")]
     TooLong {

@@ -126,6 +126,11 @@ impl ModelConfig {
         }
     }
 
+    /// A name for tables: `transformer d128/l1`.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.family(), self.size())
+    }
+
     /// Checks every number.
     ///
     /// # Errors

@@ -18,13 +18,32 @@
 //!
 //! Bytes in, bytes out: nothing here opens a file, and without default features all of it compiles to wasm32.
 
+pub mod attention;
 pub mod backend;
 pub mod checkpoint;
 pub mod config;
+pub mod device;
+pub mod embedding;
+pub mod init;
+pub mod kernel;
+pub mod linear;
+pub mod loss;
+pub mod memory;
+pub mod mlp;
+pub mod model;
+pub mod norm;
+pub mod ops;
+mod parallel;
 pub mod parameters;
+pub mod predictor;
 pub mod splits;
+#[cfg(feature = "train")]
+pub mod train;
+pub mod transformer;
 pub mod vocabulary;
 
 pub use config::{ConfigError, ModelConfig, TransformerConfig};
+pub use model::{Model, ModelError};
 pub use parameters::{NamedTensor, ParameterError, Parameters};
+pub use predictor::Predictor;
 pub use vocabulary::TokenRows;

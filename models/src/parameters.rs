@@ -1,9 +1,16 @@
 //! Parameters as plain numbers under the reference's names, every matrix as `[out, in]`: what checkpoints hold.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
-use crate::vocabulary::{COMPACT_ROWS, compact_tokens};
+use burn::module::Param;
+use burn::tensor::{Device, Tensor, TensorData};
 use cwm_core::chess::MoveToken;
+
+use crate::{
+    config::ModelConfig,
+    init::is_embedding,
+    vocabulary::{COMPACT_ROWS, TokenRows, compact_tokens},
+};
 
 /// One parameter, row-major.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,8 +60,14 @@ impl NamedTensor {
     ///
     /// Returns `None` unless there are as many numbers as the shape says.
     pub fn new(shape: Vec<usize>, data: Vec<f32>) -> Option<Self> {
-        let len = shape.iter().try_fold(1_usize, |len, &extent| len.checked_mul(extent));
-        (len == Some(data.len())).then_some(NamedTensor { shape, data })
+        let tensor = NamedTensor { shape, data };
+        tensor.is_consistent().then_some(tensor)
+    }
+
+    /// Whether there are as many numbers as the shape says.
+    pub fn is_consistent(&self) -> bool {
+        let len = self.shape.iter().try_fold(1_usize, |len, &extent| len.checked_mul(extent));
+        len == Some(self.data.len())
     }
 
     /// Keeps the [`COMPACT_ROWS`] rows of an embedding of the benchmark's vocabulary that some legal game reads.
@@ -85,6 +98,79 @@ impl NamedTensor {
                 .copy_from_slice(&self.data[row * width..(row + 1) * width]);
         }
         Some(())
+    }
+}
+
+/// Parameters that have been checked against a model's shape, as tensors.
+pub(crate) struct TensorSource<'a>(BTreeMap<&'a str, Cow<'a, NamedTensor>>);
+
+impl<'a> TensorSource<'a> {
+    /// Checks names, shapes and lengths; a full embedding becomes a compact one where the model has that.
+    pub(crate) fn new(
+        config: &ModelConfig,
+        parameters: &'a Parameters,
+        rows: &TokenRows,
+    ) -> Result<Self, ParameterError> {
+        let mut source = BTreeMap::new();
+        for (name, mut expected) in config.parameter_shapes() {
+            let (name, tensor) = parameters
+                .get_key_value(&name)
+                .ok_or_else(|| ParameterError::Missing(name.clone()))?;
+            if !tensor.is_consistent() {
+                return Err(ParameterError::Length {
+                    name: name.clone(),
+                    shape: tensor.shape.clone(),
+                    found: tensor.data.len(),
+                });
+            }
+            let mut tensor = Cow::Borrowed(tensor);
+            if is_embedding(name) {
+                if let (TokenRows::Compact(_), Some(compact)) = (rows, tensor.compact_rows()) {
+                    tensor = Cow::Owned(compact);
+                }
+                expected[0] = rows.len();
+            }
+            if tensor.shape != expected {
+                return Err(ParameterError::Shape {
+                    name: name.clone(),
+                    found: tensor.shape.clone(),
+                    expected,
+                });
+            }
+            source.insert(name.as_str(), tensor);
+        }
+        match parameters.keys().find(|name| !source.contains_key(name.as_str())) {
+            Some(name) => Err(ParameterError::Unknown(name.clone())),
+            None => Ok(TensorSource(source)),
+        }
+    }
+
+    fn tensor<const D: usize>(
+        &self,
+        name: &str,
+        device: &Device,
+    ) -> Result<Param<Tensor<D>>, ParameterError> {
+        let tensor = self.0.get(name).ok_or_else(|| ParameterError::Missing(name.into()))?;
+        let data = TensorData::new(tensor.data.clone(), tensor.shape.clone());
+        Ok(Param::from_tensor(Tensor::from_data(data, device)))
+    }
+
+    /// The matrix of this name.
+    pub(crate) fn matrix(
+        &self,
+        name: &str,
+        device: &Device,
+    ) -> Result<Param<Tensor<2>>, ParameterError> {
+        self.tensor(name, device)
+    }
+
+    /// The vector of this name.
+    pub(crate) fn vector(
+        &self,
+        name: &str,
+        device: &Device,
+    ) -> Result<Param<Tensor<1>>, ParameterError> {
+        self.tensor(name, device)
     }
 }
 

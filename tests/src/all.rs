@@ -7,3 +7,4 @@ mod data;
 mod evaluate;
 mod layout;
 mod metrics;
+mod transformer;

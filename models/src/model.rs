@@ -1,0 +1,348 @@
+//! A model: a network of some family, the device it lives on, and how tokens and parameters get in and out.
+
+use std::sync::{Arc, RwLock};
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::tensor::{Device, ExecutionError, Tensor, TensorData};
+use cwm_core::chess::label::LOGITS;
+
+use crate::{
+    config::{ConfigError, ModelConfig},
+    init::{initial_parameters, is_embedding},
+    kernel::rope::RopeTable,
+    memory::Memory,
+    ops::{Games, Grades, Path},
+    parameters::{NamedTensor, ParameterError, Parameters, TensorSource},
+    transformer::{DropoutSeed, Transformer},
+    vocabulary::{NoRow, TokenRows},
+};
+
+/// A model that could not be built.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ModelError {
+    /// A shape that cannot be.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Parameters of another shape.
+    #[error(transparent)]
+    Parameters(#[from] ParameterError),
+}
+
+/// The network, by family.
+#[derive(Debug, Clone)]
+enum Network {
+    Transformer(Transformer),
+}
+
+/// A network on a device.
+#[derive(Debug)]
+pub struct Model {
+    config: ModelConfig,
+    tokens: Arc<TokenRows>,
+    device: Device,
+    path: Path,
+    rope: RwLock<Arc<RopeTable>>,
+    network: Network,
+}
+
+/// Move tokens of whole games as embedding rows, packed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PackedTokens {
+    /// `[N]`.
+    pub rows: Arc<[u32]>,
+    /// The games.
+    pub games: Games,
+}
+
+impl Model {
+    /// A new model with random parameters. Of the benchmark's vocabulary it embeds the reachable moves alone.
+    ///
+    /// # Errors
+    /// [`ModelError`] if the configuration cannot be.
+    pub fn new(config: &ModelConfig, seed: u64, device: &Device) -> Result<Self, ModelError> {
+        config.validate()?;
+        let rows = TokenRows::for_vocabulary(config.move_vocab());
+        Self::from_parameters(config, &initial_parameters(config, seed, &rows), device)
+    }
+
+    /// A model with these parameters. An embedding of the benchmark's vocabulary may have all its rows or the reachable
+    /// ones ([`crate::vocabulary`]); the model keeps the reachable ones.
+    ///
+    /// # Errors
+    /// [`ModelError`] if the configuration cannot be or the parameters do not fit it.
+    pub fn from_parameters(
+        config: &ModelConfig,
+        parameters: &Parameters,
+        device: &Device,
+    ) -> Result<Self, ModelError> {
+        config.validate()?;
+        let tokens = TokenRows::for_vocabulary(config.move_vocab());
+        let source = TensorSource::new(config, parameters, &tokens)?;
+        let (network, head_width) = match config {
+            ModelConfig::Transformer(config) => {
+                let network = Transformer::build(config, &source, device)?;
+                (Network::Transformer(network), config.head_width())
+            }
+        };
+        Ok(Model {
+            config: config.clone(),
+            tokens: Arc::new(tokens),
+            device: device.clone(),
+            path: Path::of(device),
+            rope: RwLock::new(Arc::new(RopeTable::new(head_width, 0))),
+            network,
+        })
+    }
+
+    /// The shape.
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The form of the operations in use.
+    pub fn path(&self) -> Path {
+        self.path
+    }
+
+    /// Uses the portable form of the operations even where there is a fused one.
+    pub fn into_portable(mut self) -> Self {
+        self.path = Path::Portable;
+        self
+    }
+
+    /// How tokens find their embedding rows.
+    pub fn tokens(&self) -> &TokenRows {
+        &self.tokens
+    }
+
+    /// Embedding rows of packed games: `tokens` game after game, `lengths` steps each.
+    ///
+    /// # Errors
+    /// [`NoRow`] if a token has none.
+    pub fn pack(
+        &self,
+        tokens: impl IntoIterator<Item = u16>,
+        lengths: impl Into<Arc<[u32]>>,
+    ) -> Result<PackedTokens, NoRow> {
+        let rows = tokens.into_iter().map(|token| self.tokens.row(token)).collect::<Result<_, _>>()?;
+        Ok(PackedTokens { rows, games: Games::new(lengths) })
+    }
+
+    /// The input of the state head. With `training`, dropout is on.
+    ///
+    /// # Shapes
+    /// packed tokens `[N]` to `[N, D]`
+    pub fn hidden(&self, batch: &PackedTokens, training: Option<DropoutSeed>) -> Tensor<2> {
+        let rope = self.rope(batch.games.longest());
+        match &self.network {
+            Network::Transformer(network) => {
+                network.hidden(self.path, batch.rows.clone(), &batch.games, &rope, training)
+            }
+        }
+    }
+
+    /// All logits.
+    ///
+    /// # Shapes
+    /// packed tokens `[N]` to `[N, 1878]`
+    pub fn logits(&self, batch: &PackedTokens) -> Tensor<2> {
+        let (weight, bias) = self.head();
+        self.path.linear(self.hidden(batch, None), weight, bias)
+    }
+
+    /// Cross-entropy against `labels [N, 75]`, summed over rows and labels and multiplied by `scale`.
+    pub fn loss(
+        &self,
+        batch: &PackedTokens,
+        labels: Arc<[u8]>,
+        scale: f32,
+        training: Option<DropoutSeed>,
+    ) -> Tensor<1> {
+        let (weight, bias) = self.head();
+        let hidden = self.hidden(batch, training);
+        self.path.head_loss(hidden, weight, bias, labels, scale)
+    }
+
+    /// Classes, finiteness and losses of whole games by the fused form, on the calling thread.
+    ///
+    /// # Panics
+    /// If the model uses the portable form.
+    pub(crate) fn grade_fused(&self, batch: &PackedTokens, labels: &[u8]) -> Grades {
+        let (weight, bias) = self.head();
+        crate::ops::grade_fused(self.hidden(batch, None), weight, bias, Some(labels))
+    }
+
+    /// Classes, finiteness and, given `labels [N, 75]`, losses of `hidden [N, D]`.
+    pub(crate) async fn grade_hidden(
+        &self,
+        hidden: Tensor<2>,
+        labels: Option<Arc<[u8]>>,
+    ) -> Result<Grades, ExecutionError> {
+        let (weight, bias) = self.head();
+        match self.path {
+            Path::Fused => {
+                Ok(crate::ops::grade_fused(hidden, weight, bias, labels.as_deref()))
+            }
+            Path::Portable => crate::ops::grade_portable(hidden, weight, bias, labels).await,
+        }
+    }
+
+    /// The probability of every class of every label.
+    ///
+    /// # Shapes
+    /// packed tokens `[N]` to `[N, 1878]`
+    pub(crate) async fn probabilities(
+        &self,
+        batch: &PackedTokens,
+    ) -> Result<Vec<f32>, ExecutionError> {
+        let mut logits = numbers(self.logits(batch).into_data_async().await?);
+        logits.chunks_exact_mut(LOGITS).for_each(crate::kernel::head::softmax_row);
+        Ok(logits)
+    }
+
+    /// Whether the operations are the fused ones, which run on the calling thread.
+    pub fn is_fused(&self) -> bool {
+        self.path == Path::Fused
+    }
+
+    /// A memory of `branches` games before their first token.
+    pub fn start(&self, branches: usize) -> Memory {
+        match &self.network {
+            Network::Transformer(network) => network.start(branches, &self.device),
+        }
+    }
+
+    /// Reads one token a branch, given as embedding rows `[branches]`; gives the input of the state head,
+    /// `[branches, D]`.
+    pub fn step(&self, memory: &mut Memory, rows: Arc<[u32]>) -> Tensor<2> {
+        let rope = self.rope(memory.steps() + 1);
+        match &self.network {
+            Network::Transformer(network) => network.step(self.path, rows, &rope, memory),
+        }
+    }
+
+    /// Weight `[1878, D]` and bias `[1878]` of the state head.
+    pub fn head(&self) -> (Tensor<2>, Tensor<1>) {
+        match &self.network {
+            Network::Transformer(network) => {
+                (network.output_head.weight.val(), network.output_head.bias.val())
+            }
+        }
+    }
+
+    /// Rotary factors for at least `steps` positions.
+    fn rope(&self, steps: usize) -> Arc<RopeTable> {
+        let read = |lock: &RwLock<Arc<RopeTable>>| match lock.read() {
+            Ok(table) => table.clone(),
+            Err(poisoned) => poisoned.into_inner().clone(),
+        };
+        let table = read(&self.rope);
+        if table.steps() >= steps {
+            return table;
+        }
+        let table = Arc::new(RopeTable::new(table.width(), steps.next_power_of_two()));
+        match self.rope.write() {
+            Ok(mut slot) => *slot = table.clone(),
+            Err(poisoned) => *poisoned.into_inner() = table.clone(),
+        }
+        table
+    }
+
+    /// Every parameter under the reference's name, the embedding with the rows that the model has.
+    pub fn named_parameters(&self) -> Parameters {
+        let mut reader = Reader::default();
+        self.visit(&mut reader);
+        reader.parameters
+    }
+
+    /// Replaces every parameter.
+    ///
+    /// # Errors
+    /// [`ParameterError`] if they do not fit; the model is then as it was.
+    pub fn load_named_parameters(&mut self, parameters: &Parameters) -> Result<(), ParameterError> {
+        let source = TensorSource::new(&self.config, parameters, &self.tokens)?;
+        self.network = match &self.config {
+            ModelConfig::Transformer(config) => {
+                Network::Transformer(Transformer::build(config, &source, &self.device)?)
+            }
+        };
+        Ok(())
+    }
+
+    /// Visits every parameter, in the order of [`ModelConfig::parameter_shapes`].
+    pub fn visit(&self, visitor: &mut impl ModuleVisitor) {
+        match &self.network {
+            Network::Transformer(network) => network.visit(visitor),
+        }
+    }
+
+    /// A copy with other parameter tensors: the same storage, seen through `mapper`.
+    pub(crate) fn mapped(&self, device: Device, mapper: &mut impl ModuleMapper) -> Self {
+        Model {
+            config: self.config.clone(),
+            tokens: self.tokens.clone(),
+            device,
+            path: self.path,
+            rope: RwLock::new(self.rope(0)),
+            network: match &self.network {
+                Network::Transformer(network) => Network::Transformer(network.clone().map(mapper)),
+            },
+        }
+    }
+
+    /// The most steps a game may have: dropout and scores index steps by 16 bits.
+    pub const MAX_STEPS: usize = 1 << 16;
+}
+
+impl Clone for Model {
+    fn clone(&self) -> Self {
+        Model {
+            config: self.config.clone(),
+            tokens: self.tokens.clone(),
+            device: self.device.clone(),
+            path: self.path,
+            rope: RwLock::new(self.rope(0)),
+            network: self.network.clone(),
+        }
+    }
+}
+
+/// Collects parameters by their path in the module.
+#[derive(Default)]
+struct Reader {
+    path: Vec<String>,
+    parameters: Parameters,
+}
+
+impl ModuleVisitor for Reader {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.to_string());
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let tensor = param.val();
+        let shape = tensor.dims().to_vec();
+        let data = numbers(tensor.into_data());
+        self.parameters.insert(self.path.join("."), NamedTensor { shape, data });
+    }
+}
+
+/// A tensor's numbers.
+pub(crate) fn numbers(data: TensorData) -> Vec<f32> {
+    data.convert::<f32>().try_into_vec().unwrap_or_else(|_| unreachable!("converted to `f32`"))
+}
+
+/// Whether the parameter is the embedding and the model holds it compactly.
+pub fn is_compact_embedding(config: &ModelConfig, name: &str) -> bool {
+    is_embedding(name)
+        && matches!(TokenRows::for_vocabulary(config.move_vocab()), TokenRows::Compact(_))
+}

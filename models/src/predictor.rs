@@ -1,0 +1,177 @@
+//! A model as a tracker: whole games graded in parallel on packed rows, or followed move by move with a cache of keys
+//! and values.
+
+use std::sync::Arc;
+
+use cwm_core::{
+    chess::{MoveToken, State, Trajectory, label::LABELS},
+    tracker::{Prediction, TrackError, Tracker},
+};
+
+use crate::{
+    memory::Memory,
+    model::{Model, PackedTokens},
+    ops::Grades,
+    parallel,
+    vocabulary::NoRow,
+};
+
+/// Rows that run through the network together: what fits a core's caches on the CPU.
+const ROWS: usize = 512;
+
+/// A model that names states.
+#[derive(Debug, Clone)]
+pub struct Predictor {
+    name: String,
+    model: Model,
+}
+
+impl From<NoRow> for TrackErrorOf {
+    fn from(error: NoRow) -> Self {
+        TrackErrorOf(TrackError::Token(error.to_string()))
+    }
+}
+
+/// Lets `?` turn this crate's errors into the core's.
+struct TrackErrorOf(TrackError);
+
+impl From<TrackErrorOf> for TrackError {
+    fn from(error: TrackErrorOf) -> Self {
+        error.0
+    }
+}
+
+impl Predictor {
+    /// A tracker of this name for tables.
+    pub fn new(name: impl Into<String>, model: Model) -> Self {
+        Predictor { name: name.into(), model }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The probability of every class of every label after each of `tokens` (START first), `[steps, 1878]`;
+    /// label `j` owns the columns [`cwm_core::chess::label::logit_range`]`(j)`.
+    ///
+    /// # Errors
+    /// [`TrackError`] if the game is too long, holds an impossible move, or the device fails.
+    pub async fn probabilities(&self, tokens: &[MoveToken]) -> Result<Vec<f32>, TrackError> {
+        let packed = self.pack(tokens.iter().copied(), vec![tokens.len() as u32])?;
+        self.model.probabilities(&packed).await.map_err(device_error)
+    }
+
+    fn pack(
+        &self,
+        tokens: impl Iterator<Item = MoveToken>,
+        lengths: Vec<u32>,
+    ) -> Result<PackedTokens, TrackError> {
+        if let Some(&steps) = lengths.iter().max().filter(|&&steps| steps as usize > Model::MAX_STEPS) {
+            return Err(TrackError::TooLong { steps: steps as usize, limit: Model::MAX_STEPS });
+        }
+        let packed = self.model.pack(tokens.map(MoveToken::id), lengths);
+        Ok(packed.map_err(TrackErrorOf::from)?)
+    }
+
+    fn part(&self, games: &[&Trajectory]) -> Result<Part, TrackError> {
+        let lengths = games.iter().map(|game| game.steps() as u32).collect();
+        let tokens = games.iter().flat_map(|game| game.tokens()).copied();
+        let labels: Vec<u8> =
+            games.iter().flat_map(|game| game.states()).flat_map(|state| *state.labels()).collect();
+        Ok(Part { tokens: self.pack(tokens, lengths)?, labels: labels.into() })
+    }
+}
+
+/// Games that run through the network together.
+struct Part {
+    tokens: PackedTokens,
+    labels: Arc<[u8]>,
+}
+
+/// Cuts games into runs of about [`ROWS`] steps.
+fn runs<'g, 't>(games: &'g [&'t Trajectory]) -> Vec<&'g [&'t Trajectory]> {
+    let mut runs = Vec::new();
+    let mut first = 0;
+    let mut rows = 0;
+    for (i, game) in games.iter().enumerate() {
+        if rows > 0 && rows + game.steps() > ROWS {
+            runs.push(&games[first..i]);
+            (first, rows) = (i, 0);
+        }
+        rows += game.steps();
+    }
+    if first < games.len() {
+        runs.push(&games[first..]);
+    }
+    runs
+}
+
+fn device_error(error: impl std::fmt::Display) -> TrackError {
+    TrackError::Device(error.to_string())
+}
+
+fn state(classes: &[u8]) -> Result<State, TrackError> {
+    let labels: [u8; LABELS] = classes.try_into().map_err(device_error)?;
+    State::new(labels).map_err(device_error)
+}
+
+fn predictions(games: &[&Trajectory], grades: &Grades) -> Result<Vec<Prediction>, TrackError> {
+    let mut first = 0;
+    let mut predictions = Vec::with_capacity(games.len());
+    for game in games {
+        let rows = first..first + game.steps();
+        first = rows.end;
+        let classes = &grades.classes[rows.start * LABELS..rows.end * LABELS];
+        let non_finite = grades.non_finite[rows.clone()].iter().enumerate();
+        predictions.push(Prediction {
+            states: classes.chunks_exact(LABELS).map(state).collect::<Result<_, _>>()?,
+            loss_sum: Some(grades.losses[rows].iter().sum()),
+            non_finite_steps: non_finite.filter(|(_, bad)| **bad).map(|(step, _)| step).collect(),
+        });
+    }
+    Ok(predictions)
+}
+
+impl Tracker for Predictor {
+    type Memory = Memory;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn start(&self, branches: usize) -> Memory {
+        self.model.start(branches)
+    }
+
+    async fn push(&self, memory: &mut Memory, tokens: &[MoveToken]) -> Result<Vec<State>, TrackError> {
+        if memory.steps() >= Model::MAX_STEPS {
+            return Err(TrackError::TooLong { steps: memory.steps() + 1, limit: Model::MAX_STEPS });
+        }
+        let packed = self.pack(tokens.iter().copied(), vec![1; tokens.len()])?;
+        let hidden = self.model.step(memory, packed.rows);
+        let grades = self.model.grade_hidden(hidden, None).await.map_err(device_error)?;
+        grades.classes.chunks_exact(LABELS).map(state).collect()
+    }
+
+    async fn grade(&self, games: &[&Trajectory]) -> Result<Vec<Prediction>, TrackError> {
+        let runs = runs(games);
+        let parts = runs.iter().map(|games| self.part(games)).collect::<Result<Vec<_>, _>>()?;
+        let grades = if self.model.is_fused() {
+            parallel::map(parts, |part| self.model.grade_fused(&part.tokens, &part.labels))
+        } else {
+            let mut grades = Vec::with_capacity(parts.len());
+            for part in parts {
+                let hidden = self.model.hidden(&part.tokens, None);
+                let grade = self.model.grade_hidden(hidden, Some(part.labels)).await;
+                grades.push(grade.map_err(device_error)?);
+            }
+            grades
+        };
+        let mut all = Vec::with_capacity(games.len());
+        for (games, grades) in runs.iter().zip(&grades) {
+            all.extend(predictions(games, grades)?);
+        }
+        Ok(all)
+    }
+}
