@@ -45,7 +45,8 @@ pub fn initial_parameters(config: &ModelConfig, seed: u64, rows: &TokenRows) -> 
 
 /// The embedding with all its rows as a new model of this seed would have it.
 pub fn initial_embedding(config: &ModelConfig, seed: u64) -> Option<NamedTensor> {
-    let (name, shape) = config.parameter_shapes().into_iter().find(|(name, _)| is_embedding(name))?;
+    let (name, shape) =
+        config.parameter_shapes().into_iter().find(|(name, _)| is_embedding(name))?;
     Some(embedding(&Streams::new(seed, &name), shape[1], &TokenRows::Full(shape[0])))
 }
 

@@ -36,6 +36,7 @@ pub mod ops;
 mod parallel;
 pub mod parameters;
 pub mod predictor;
+pub mod presets;
 pub mod splits;
 #[cfg(feature = "train")]
 pub mod train;

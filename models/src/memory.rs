@@ -23,7 +23,12 @@ impl KvCache {
     }
 
     /// Adds the key and value `[branches, H, 1, K]` of step `step` (from 0); gives those of steps `0..=step`.
-    pub(crate) fn push(&mut self, step: usize, key: Tensor<4>, value: Tensor<4>) -> (Tensor<4>, Tensor<4>) {
+    pub(crate) fn push(
+        &mut self,
+        step: usize,
+        key: Tensor<4>,
+        value: Tensor<4>,
+    ) -> (Tensor<4>, Tensor<4>) {
         let place = |cache: &mut Tensor<4>, new: Tensor<4>| {
             let [branches, heads, capacity, width] = cache.dims();
             let device = cache.device();

@@ -129,7 +129,8 @@ impl Model {
         tokens: impl IntoIterator<Item = u16>,
         lengths: impl Into<Arc<[u32]>>,
     ) -> Result<PackedTokens, NoRow> {
-        let rows = tokens.into_iter().map(|token| self.tokens.row(token)).collect::<Result<_, _>>()?;
+        let rows =
+            tokens.into_iter().map(|token| self.tokens.row(token)).collect::<Result<_, _>>()?;
         Ok(PackedTokens { rows, games: Games::new(lengths) })
     }
 
@@ -185,9 +186,7 @@ impl Model {
     ) -> Result<Grades, ExecutionError> {
         let (weight, bias) = self.head();
         match self.path {
-            Path::Fused => {
-                Ok(crate::ops::grade_fused(hidden, weight, bias, labels.as_deref()))
-            }
+            Path::Fused => Ok(crate::ops::grade_fused(hidden, weight, bias, labels.as_deref())),
             Path::Portable => crate::ops::grade_portable(hidden, weight, bias, labels).await,
         }
     }

@@ -67,7 +67,9 @@ impl Predictor {
         tokens: impl Iterator<Item = MoveToken>,
         lengths: Vec<u32>,
     ) -> Result<PackedTokens, TrackError> {
-        if let Some(&steps) = lengths.iter().max().filter(|&&steps| steps as usize > Model::MAX_STEPS) {
+        if let Some(&steps) =
+            lengths.iter().max().filter(|&&steps| steps as usize > Model::MAX_STEPS)
+        {
             return Err(TrackError::TooLong { steps: steps as usize, limit: Model::MAX_STEPS });
         }
         let packed = self.model.pack(tokens.map(MoveToken::id), lengths);
@@ -144,7 +146,11 @@ impl Tracker for Predictor {
         self.model.start(branches)
     }
 
-    async fn push(&self, memory: &mut Memory, tokens: &[MoveToken]) -> Result<Vec<State>, TrackError> {
+    async fn push(
+        &self,
+        memory: &mut Memory,
+        tokens: &[MoveToken],
+    ) -> Result<Vec<State>, TrackError> {
         if memory.steps() >= Model::MAX_STEPS {
             return Err(TrackError::TooLong { steps: memory.steps() + 1, limit: Model::MAX_STEPS });
         }

@@ -31,8 +31,12 @@ fn tensors(name: &str) -> BTreeMap<String, (Vec<usize>, Vec<f64>)> {
     let tensors = file.iter().map(|(name, view)| {
         let data = view.data();
         let numbers = match view.dtype() {
-            Dtype::F32 => data.as_chunks().0.iter().map(|&b| f64::from(f32::from_le_bytes(b))).collect(),
-            Dtype::I64 => data.as_chunks().0.iter().map(|&b| i64::from_le_bytes(b) as f64).collect(),
+            Dtype::F32 => {
+                data.as_chunks().0.iter().map(|&b| f64::from(f32::from_le_bytes(b))).collect()
+            }
+            Dtype::I64 => {
+                data.as_chunks().0.iter().map(|&b| i64::from_le_bytes(b) as f64).collect()
+            }
             Dtype::BOOL => data.iter().map(|&b| f64::from(b)).collect(),
             other => panic!("{name} has type {other:?}"),
         };
@@ -181,7 +185,8 @@ fn loss_and_gradients_equal_the_references() {
         assert!((loss - golden_loss).abs() < 5e-6, "{form}: loss {loss} is not {golden_loss}");
         for ((name, _), gradient) in names.iter().zip(&gradients) {
             let golden = &golden[name].1;
-            let (absolute, relative) = (max_difference(gradient, golden), relative_l2(gradient, golden));
+            let (absolute, relative) =
+                (max_difference(gradient, golden), relative_l2(gradient, golden));
             assert!(
                 absolute < 5e-6 && relative < 1e-4,
                 "{form}: gradient of {name} is off by {absolute:e}, relatively {relative:e}"
@@ -264,7 +269,10 @@ fn initial_statistics_are_the_references() {
             assert!((std - golden_std).abs() <= slack, "{name} {parameter}: deviation {std}");
             let max = data.iter().copied().fold(f64::MIN, f64::max);
             let bound = if parameter == "tok_emb.weight" { 1.2 } else { 1.1 };
-            assert!(max <= golden_max * bound && max >= golden_max / bound, "{name} {parameter}: {max}");
+            assert!(
+                max <= golden_max * bound && max >= golden_max / bound,
+                "{name} {parameter}: {max}"
+            );
         }
     }
 }

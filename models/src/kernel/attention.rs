@@ -159,7 +159,14 @@ pub fn backward(
                 let dropped = &mut dropped[..keys * stride];
                 let d_scores = &mut d_scores[..keys * stride];
                 multiply(d_scores, stride, false, values.first(keys), dy.t());
-                softmax_columns_backward(probabilities, d_scores, dropped, stride, queries, dropout);
+                softmax_columns_backward(
+                    probabilities,
+                    d_scores,
+                    dropped,
+                    stride,
+                    queries,
+                    dropout,
+                );
                 let d_scores = Matrix::strided(d_scores, keys, queries, stride);
                 // dV, dK and dQ of this block.
                 multiply(
@@ -213,7 +220,14 @@ impl Turned {
     fn turn(&mut self, qkv: &[f32], shape: Shape, offset: usize, rope: &RopeTable, steps: usize) {
         let width = self.width;
         turn_rows(qkv, shape.width, offset, rope, self.scale, &mut self.queries[..steps * width]);
-        turn_rows(qkv, shape.width, shape.width + offset, rope, 1.0, &mut self.keys[..steps * width]);
+        turn_rows(
+            qkv,
+            shape.width,
+            shape.width + offset,
+            rope,
+            1.0,
+            &mut self.keys[..steps * width],
+        );
         self.queries[steps * width..(steps + LANES) * width].fill(0.0);
     }
 

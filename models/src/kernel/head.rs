@@ -264,7 +264,12 @@ impl Head<'_> {
                         grades.classes[row * LABELS + label] = *class as u8;
                     }
                     if let Some(labels) = labels {
-                        loss.add(logits, bias, Truth { labels, label, first_row: chunk.start }, false);
+                        loss.add(
+                            logits,
+                            bias,
+                            Truth { labels, label, first_row: chunk.start },
+                            false,
+                        );
                     }
                 }
             }
@@ -341,7 +346,8 @@ mod tests {
     #[test]
     fn grade_finds_rows_that_are_not_finite() {
         let width = 3;
-        let weight: Vec<f32> = (0..LOGITS * width).map(|i| ((i * 7 % 13) as f32 - 6.0) / 6.0).collect();
+        let weight: Vec<f32> =
+            (0..LOGITS * width).map(|i| ((i * 7 % 13) as f32 - 6.0) / 6.0).collect();
         let bias = vec![0.1; LOGITS];
         let head = Head { width, weight: &weight, bias: &bias };
         let mut hidden = vec![0.5; 20 * width];

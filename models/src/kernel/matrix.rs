@@ -41,10 +41,16 @@ impl<'a> Matrix<'a> {
 }
 
 fn check(len: usize, rows: usize, cols: usize, row_stride: usize) {
-    assert!(cols <= row_stride || rows <= 1, "rows of {cols} numbers overlap at stride {row_stride}");
+    assert!(
+        cols <= row_stride || rows <= 1,
+        "rows of {cols} numbers overlap at stride {row_stride}"
+    );
     if rows > 0 && cols > 0 {
         let needed = (rows - 1) * row_stride + cols;
-        assert!(needed <= len, "a matrix of {rows} x {cols} needs {needed} numbers, {len} are there");
+        assert!(
+            needed <= len,
+            "a matrix of {rows} x {cols} needs {needed} numbers, {len} are there"
+        );
     }
 }
 

@@ -10,9 +10,7 @@ use burn::backend::autodiff::{
 };
 use burn_flex::{Flex, FlexTensor};
 
-use super::flex::{
-    Values, attention_dropout, attention_shape, linear_shape, rows, tensor,
-};
+use super::flex::{Values, attention_dropout, attention_shape, linear_shape, rows, tensor};
 use super::{AttentionArgs, FusedOps};
 use crate::kernel::{
     attention, gather, head::Head, linear, norm, random::Dropout, residual, swiglu,

@@ -9,7 +9,9 @@ use super::{AttentionArgs, FusedOps};
 use crate::kernel::{
     attention, gather,
     head::{Grades, Head},
-    linear, norm, random::Dropout, residual, swiglu,
+    linear, norm,
+    random::Dropout,
+    residual, swiglu,
 };
 
 /// A tensor's numbers in row-major order; copies only if the tensor is a strided view.

@@ -122,11 +122,7 @@ pub trait FusedOps: burn::backend::Backend {
 impl Path {
     /// The fused form on flex, else the portable one.
     pub fn of(device: &Device) -> Self {
-        if *device == Device::flex() {
-            Path::Fused
-        } else {
-            Path::Portable
-        }
+        if *device == Device::flex() { Path::Fused } else { Path::Portable }
     }
 
     /// Rows of `table [V, D]` as `[N, D]`.

@@ -3,11 +3,7 @@
 use burn::module::{ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
-use crate::{
-    Model,
-    model::numbers,
-    parallel,
-};
+use crate::{Model, model::numbers, parallel};
 
 /// Sums over the micro-batches of a lane.
 #[derive(Default)]

@@ -69,7 +69,8 @@ pub(super) fn split(
         let mut end = row;
         // A game goes where most of it lies.
         let limit = (parts.len() + 1) * target;
-        while game < batch.games && (end == row || end + batch.lengths[game] as usize / 2 <= limit) {
+        while game < batch.games && (end == row || end + batch.lengths[game] as usize / 2 <= limit)
+        {
             end += batch.lengths[game] as usize;
             game += 1;
         }

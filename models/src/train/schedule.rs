@@ -45,7 +45,12 @@ impl ScheduleConfig {
     /// [`SettingError`] naming the first key at fault.
     pub fn validate(&self) -> Result<(), SettingError> {
         let ratio = self.floor_ratio;
-        require(ratio > 0.0 && ratio <= 1.0, "schedule.floor_ratio", ratio, "above 0 and at most 1")?;
+        require(
+            ratio > 0.0 && ratio <= 1.0,
+            "schedule.floor_ratio",
+            ratio,
+            "above 0 and at most 1",
+        )?;
         let decays = self.kind != ScheduleKind::Constant && self.decay_steps > 0;
         require(
             !decays || self.warmup_steps < self.decay_steps,

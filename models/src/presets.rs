@@ -1,0 +1,50 @@
+//! The named training jobs of `models/presets`: a model with the optimiser settings that the paper selected for it.
+//!
+//! A preset is TOML with the tables `model` ([`crate::ModelConfig`]), `optimizer`, `schedule` (`crate::train`) and
+//! `train` (the job itself, read by the command line).
+
+const PRESETS: [(&str, &str); 4] = [
+    ("transformer-d128", include_str!("../presets/transformer-d128.toml")),
+    ("transformer-d256", include_str!("../presets/transformer-d256.toml")),
+    ("transformer-d384", include_str!("../presets/transformer-d384.toml")),
+    ("transformer-d512", include_str!("../presets/transformer-d512.toml")),
+];
+
+/// The names, smallest model first.
+pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+    PRESETS.iter().map(|(name, _)| *name)
+}
+
+/// The text of a preset.
+pub fn get(name: &str) -> Option<&'static str> {
+    PRESETS.iter().find(|(other, _)| *other == name).map(|(_, text)| *text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ModelConfig;
+
+    #[test]
+    fn every_preset_reads_and_has_the_papers_size() {
+        let counts = [3_128_150, 7_831_126, 18_048_726, 36_662_614];
+        for (name, count) in names().zip(counts) {
+            let table: toml::Table = get(name).unwrap().parse().unwrap();
+            let model: ModelConfig = table["model"].clone().try_into().unwrap();
+            model.validate().unwrap();
+            assert_eq!(model.parameter_count(), count, "{name}");
+            let size = model.size();
+            assert_eq!(format!("{}-{}", model.family(), size.split('/').next().unwrap()), name);
+            #[cfg(feature = "train")]
+            {
+                let optimizer: crate::train::OptimizerConfig =
+                    table["optimizer"].clone().try_into().unwrap();
+                optimizer.validate().unwrap();
+                let schedule: crate::train::ScheduleConfig =
+                    table["schedule"].clone().try_into().unwrap();
+                schedule.validate().unwrap();
+            }
+        }
+        assert_eq!(get("transformer-d64"), None);
+    }
+}
