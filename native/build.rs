@@ -1,40 +1,45 @@
-//! Hands the source revision to the build as `CWM_GIT_REVISION`; a build without git goes on without one.
+//! Lists the checkpoints under `models/checkpoints`, so that the binary carries them wherever it is installed.
 
-use std::{path::Path, process::Command};
+use std::{
+    env, fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
 
-fn main() {
-    println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-env-changed=CWM_GIT_REVISION");
-    if std::env::var_os("CWM_GIT_REVISION").is_some() {
-        return;
-    }
-    // A source tree inside somebody else's repository is not that repository's revision.
-    let ours = git(&["rev-parse", "--show-toplevel"]).is_some_and(|top| {
-        let parent = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
-        parent.and_then(|p| p.canonicalize().ok()) == Path::new(&top).canonicalize().ok()
-    });
-    if !ours {
-        return;
-    }
-    let Some(revision) = git(&["rev-parse", "--short=10", "HEAD"]) else { return };
-    println!("cargo:rustc-env=CWM_GIT_REVISION={revision}");
-    // The log grows with every commit and checkout. Without one, HEAD and the packed branches are the best signs.
-    for name in ["logs/HEAD", "HEAD", "packed-refs"] {
-        // A path that does not exist would run this script at every build.
-        if let Some(path) = git(&["rev-parse", "--git-path", name])
-            && Path::new(&path).exists()
-        {
-            println!("cargo:rerun-if-changed={path}");
-            if name == "logs/HEAD" {
-                break;
-            }
+fn main() -> io::Result<()> {
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let models = root.join("../models");
+    let checkpoints = models.join("checkpoints");
+    // A path that does not exist counts as always changed: watch its parent until it does.
+    let watched = if checkpoints.is_dir() { &checkpoints } else { &models };
+    println!("cargo::rerun-if-changed={}", watched.display());
+
+    let mut folders: Vec<PathBuf> = match fs::read_dir(&checkpoints) {
+        Ok(entries) => entries.map(|entry| entry.map(|e| e.path())).collect::<io::Result<_>>()?,
+        Err(_) => Vec::new(),
+    };
+    folders.sort();
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join("shipped.rs");
+    let mut source = Vec::new();
+    writeln!(source, "&[")?;
+    for folder in folders {
+        let (weights, config) = (folder.join("model.safetensors"), folder.join("config.json"));
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if weights.is_file() && config.is_file() {
+            println!("cargo::rerun-if-changed={}", weights.display());
+            println!("cargo::rerun-if-changed={}", config.display());
+            writeln!(
+                source,
+                "Shipped {{ name: {name:?}, weights: include_bytes!({:?}), config: include_str!({:?}) }},",
+                absolute(&weights)?,
+                absolute(&config)?,
+            )?;
         }
     }
+    writeln!(source, "]")?;
+    fs::write(out, source)
 }
 
-/// What a git command prints, if git is there and agrees. Build scripts run in the package's folder.
-fn git(args: &[&str]) -> Option<String> {
-    let output = Command::new("git").args(args).output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_string())
+fn absolute(path: &Path) -> io::Result<String> {
+    Ok(fs::canonicalize(path)?.to_string_lossy().into_owned())
 }

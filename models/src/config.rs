@@ -131,6 +131,20 @@ impl ModelConfig {
         format!("{} {}", self.family(), self.size())
     }
 
+    /// Model width D.
+    pub fn d_model(&self) -> usize {
+        match self {
+            ModelConfig::Transformer(c) => c.d_model,
+        }
+    }
+
+    /// Blocks.
+    pub fn n_layers(&self) -> usize {
+        match self {
+            ModelConfig::Transformer(c) => c.n_layers,
+        }
+    }
+
     /// Checks every number.
     ///
     /// # Errors

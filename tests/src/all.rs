@@ -4,6 +4,7 @@ mod baselines;
 mod classics;
 mod cli;
 mod data;
+mod eval_golden;
 mod evaluate;
 mod layout;
 mod metrics;

@@ -10,7 +10,7 @@ use cwm_core::{
 };
 
 use crate::{
-    evaluate::{GameSource, Job, Subject, grade_all, save::save},
+    evaluate::{GameSource, Job, Subject, grade_all, save::save, subject::device_of},
     exit::{Exit, Failure},
     output,
     progress::Progress,
@@ -65,6 +65,10 @@ pub struct Args {
     /// Grade on at most the first N games of each set; marks the report as a preview
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
+
+    /// Where networks run: cpu, wgpu, vulkan or cuda, as far as the build has them
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
 
     /// How the report is printed
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
@@ -160,9 +164,10 @@ pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
 }
 
 fn subjects(args: &Args) -> anyhow::Result<Vec<Subject>> {
+    let device = device_of(&args.device)?;
     let mut subjects: Vec<Subject> = Vec::new();
     for argument in &args.subjects {
-        let subject = Subject::from_argument(argument)?;
+        let subject = Subject::from_argument(argument, device)?;
         if subjects.iter().any(|other| other.info.name == subject.info.name) {
             let message = format!("two subjects are called `{}`", subject.info.name);
             return Err(Failure::usage(message).hint("name each once; rename one folder").into());

@@ -4,6 +4,7 @@ use cwm_core::{
     metrics::Resampling,
     report::{Detail, text},
 };
+use cwm_models::device::DeviceChoice;
 
 use crate::{
     evaluate::{GameSource, Job, Subject, grade_all},
@@ -21,7 +22,7 @@ const RANDOM_GAMES: u64 = 200;
 /// # Errors
 /// If a tracker fails or the report cannot be written.
 pub fn run(progress: &Progress) -> anyhow::Result<Exit> {
-    let mut subjects = Subject::shipped()?;
+    let mut subjects = Subject::all_shipped(DeviceChoice::CPU)?;
     let first_model = subjects.first().map(|subject| subject.info.name.clone());
     subjects.extend(Subject::baselines());
     let task = progress.task("playing random games", RANDOM_GAMES, "games");

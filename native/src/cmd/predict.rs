@@ -13,7 +13,7 @@ use cwm_core::{
 };
 
 use crate::{
-    evaluate::Subject,
+    evaluate::{Subject, subject::device_of},
     exit::{Exit, Failure},
     output, version,
 };
@@ -54,6 +54,10 @@ pub struct Args {
     #[arg(long, value_name = "PLY")]
     ply: Option<u32>,
 
+    /// Where networks run: cpu, wgpu, vulkan or cuda, as far as the build has them
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
+
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
@@ -82,7 +86,7 @@ pub fn run(args: Args) -> anyhow::Result<Exit> {
     if let Some(ply) = args.ply.filter(|&ply| ply as usize > plies) {
         return Err(Failure::usage(format!("there is no ply {ply}: the game has {plies}")).into());
     }
-    let subject = Subject::from_argument(&args.subject)?;
+    let subject = Subject::from_argument(&args.subject, device_of(&args.device)?)?;
     let game = Trajectory::replay(&moves);
     let prediction = subject.predict(&game)?;
     let tool = format!("cwm {}", version::VERSION);

@@ -5,6 +5,7 @@
 pub mod games;
 pub mod run;
 pub mod save;
+pub mod shipped;
 pub mod subject;
 
 pub use games::GameSource;

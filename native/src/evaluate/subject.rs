@@ -1,18 +1,31 @@
 //! What is graded: a baseline by its name, or a checkpoint.
 
-use std::ops::ControlFlow;
+use std::{ops::ControlFlow, path::Path};
 
+use anyhow::Context;
 use cwm_core::{
     baseline::Baseline,
     chess::{EnPassant, Trajectory},
     evaluate::{BatchBudget, EvaluateError, Grading, evaluate},
     event::Event,
-    report::{TrackerInfo, TrackerKind},
+    report::{ModelInfo, TrackerInfo, TrackerKind},
     tracker::{Prediction, TrackError},
 };
+use cwm_models::{
+    checkpoint::Checkpoint,
+    device::{DeviceChoice, DeviceError},
+    model::Model,
+    predictor::Predictor,
+};
 
-use super::games::Trajectories;
-use crate::exit::{Exit, Failure};
+use super::{
+    games::Trajectories,
+    shipped::{SHIPPED, Shipped, shipped},
+};
+use crate::{
+    checkpoint,
+    exit::{Exit, Failure},
+};
 
 /// A tracker chosen on the command line.
 #[derive(Debug)]
@@ -25,14 +38,10 @@ pub struct Subject {
 #[derive(Debug)]
 enum AnyTracker {
     Baseline(Baseline),
+    Model(Box<Predictor>),
 }
 
 impl Subject {
-    /// The checkpoints that this build ships.
-    pub fn shipped() -> anyhow::Result<Vec<Self>> {
-        Ok(Vec::new())
-    }
-
     /// A baseline.
     pub fn baseline(baseline: Baseline) -> Self {
         let info = TrackerInfo { name: baseline.name().to_string(), kind: TrackerKind::Baseline };
@@ -44,18 +53,64 @@ impl Subject {
         Baseline::ALL.into_iter().map(Self::baseline).collect()
     }
 
-    /// The subject that an argument of the command line names.
+    /// The checkpoints that this build ships.
     ///
     /// # Errors
-    /// A [`Failure`] if there is neither a baseline nor a checkpoint of that name.
-    pub fn from_argument(argument: &str) -> anyhow::Result<Self> {
+    /// If the device cannot be used or a checkpoint is damaged.
+    pub fn all_shipped(device: DeviceChoice) -> anyhow::Result<Vec<Self>> {
+        SHIPPED.iter().map(|shipped| Self::from_shipped(shipped, device)).collect()
+    }
+
+    fn from_shipped(shipped: &Shipped, device: DeviceChoice) -> anyhow::Result<Self> {
+        let checkpoint = Checkpoint::read(shipped.weights, Some(shipped.config))
+            .with_context(|| format!("cannot read the built-in checkpoint `{}`", shipped.name))?;
+        Self::model(shipped.name, "built-in", &checkpoint, device)
+    }
+
+    /// The subject that an argument of the command line names: a baseline, a shipped checkpoint, or a path.
+    ///
+    /// # Errors
+    /// A [`Failure`] if there is no such thing, or the checkpoint or the device cannot be used.
+    pub fn from_argument(argument: &str, device: DeviceChoice) -> anyhow::Result<Self> {
         if let Some(baseline) = Baseline::from_name(argument) {
             return Ok(Self::baseline(baseline));
         }
-        let names = Baseline::ALL.iter().map(|baseline| baseline.name());
-        Err(Failure::usage(format!("`{argument}` is neither a checkpoint nor a baseline"))
-            .nearest(argument, names)
-            .into())
+        let path = Path::new(argument);
+        if path.exists() {
+            let checkpoint = checkpoint::load(path)?;
+            return Self::model(&name_of(path), argument, &checkpoint, device);
+        }
+        if let Some(shipped) = shipped(argument) {
+            return Self::from_shipped(shipped, device);
+        }
+        let baselines = Baseline::ALL.iter().map(|baseline| baseline.name());
+        let names = baselines.chain(SHIPPED.iter().map(|shipped| shipped.name));
+        let message = format!("`{argument}` is neither a checkpoint nor a baseline");
+        Err(Failure::usage(message).nearest(argument, names).into())
+    }
+
+    fn model(
+        name: &str,
+        path: &str,
+        checkpoint: &Checkpoint,
+        device: DeviceChoice,
+    ) -> anyhow::Result<Self> {
+        let device = device.open().map_err(|error| unusable(&error))?;
+        let config = &checkpoint.config;
+        let model = Model::from_parameters(config, &checkpoint.tensors, &device)
+            .map_err(|error| Failure::data(format!("`{path}`: {error}")))?;
+        let kind = TrackerKind::Model(ModelInfo {
+            family: config.family().to_string(),
+            size: config.size(),
+            d_model: config.d_model() as u64,
+            n_layers: config.n_layers() as u64,
+            parameters: config.parameter_count() as u64,
+            sha256: checkpoint.info.sha256.clone(),
+            path: path.to_string(),
+            train_steps: checkpoint.info.training.as_ref().map(|training| training.steps),
+        });
+        let info = TrackerInfo { name: name.to_string(), kind };
+        Ok(Subject { info, tracker: AnyTracker::Model(Box::new(Predictor::new(name, model))) })
     }
 
     /// Whether it is a trained network.
@@ -82,6 +137,9 @@ impl Subject {
                 let baseline = baseline.for_labels(en_passant);
                 block_on(evaluate(&baseline, dataset, games, total, budget, on_event))
             }
+            AnyTracker::Model(predictor) => {
+                block_on(evaluate(predictor.as_ref(), dataset, games, total, budget, on_event))
+            }
         };
         graded.map_err(|error| match error {
             EvaluateError::Tracker(error) => self.failed(&error).into(),
@@ -96,8 +154,10 @@ impl Subject {
     /// # Errors
     /// If the tracker fails.
     pub fn predict(&self, game: &Trajectory) -> anyhow::Result<Prediction> {
+        use cwm_core::evaluate::predict;
         let predicted = match &self.tracker {
-            AnyTracker::Baseline(baseline) => block_on(cwm_core::evaluate::predict(baseline, game)),
+            AnyTracker::Baseline(baseline) => block_on(predict(baseline, game)),
+            AnyTracker::Model(predictor) => block_on(predict(predictor.as_ref(), game)),
         };
         predicted.map_err(|error| self.failed(&error).into())
     }
@@ -107,8 +167,48 @@ impl Subject {
         match error {
             TrackError::Device(_) => Failure::new(Exit::Device, message)
                 .hint("try `--device cpu`, and `cwm doctor` for what this machine offers"),
-            TrackError::TooLong { .. } => Failure::data(message),
+            _ => Failure::data(message),
         }
+    }
+}
+
+/// The device of that name.
+///
+/// # Errors
+/// A [`Failure`] if there is none, or this build has it not.
+pub fn device_of(name: &str) -> anyhow::Result<DeviceChoice> {
+    Ok(name.parse().map_err(|error| unusable(&error))?)
+}
+
+/// A device that cannot be used, as the command line reports it.
+fn unusable(error: &DeviceError) -> Failure {
+    let exit = match error {
+        DeviceError::Unknown(_) => Exit::Usage,
+        _ => Exit::Device,
+    };
+    Failure::new(exit, error).hint("`cwm doctor` says what this machine offers")
+}
+
+/// What a checkpoint at `path` is called: its folder, or its file without ending. The folders that a run makes for its
+/// checkpoints say little, so the run's own name goes before them.
+fn name_of(path: &Path) -> String {
+    // `.` and `..` have no name of their own.
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let part = |path: &Path| -> Option<String> {
+        let stem = if path.is_dir() { path.file_name() } else { path.file_stem() };
+        Some(stem?.to_string_lossy().into_owned())
+    };
+    let folder = match path.file_name() {
+        Some(file) if file == checkpoint::WEIGHTS_FILE || file == checkpoint::CONFIG_FILE => {
+            path.parent().unwrap_or(&path)
+        }
+        _ => &path,
+    };
+    let name = part(folder).unwrap_or_else(|| "checkpoint".to_string());
+    let checkpoints = folder.parent().filter(|parent| parent.ends_with("checkpoints"));
+    match checkpoints.and_then(Path::parent).and_then(part) {
+        Some(run) if run != "models" => format!("{run}/{name}"),
+        _ => name,
     }
 }
 
@@ -135,6 +235,29 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
         match future.as_mut().poll(&mut context) {
             Poll::Ready(value) => return value,
             Poll::Pending => thread::park(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checkpoints_are_called_after_their_folder_or_file() {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, name) in [
+            ("models/checkpoints/transformer-d128/model.safetensors", "transformer-d128"),
+            ("models/checkpoints/transformer-d128", "transformer-d128"),
+            ("runs/my-run/checkpoints/best/model.safetensors", "my-run/best"),
+            ("some/tiny.v2.safetensors", "tiny.v2"),
+        ] {
+            let path = dir.path().join(path);
+            if path.extension().is_some() {
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(&path, "").unwrap();
+            }
+            assert_eq!(name_of(&path), name);
         }
     }
 }
