@@ -43,6 +43,8 @@ pub struct Cli {
 pub enum Command {
     /// Make, convert and describe datasets
     Data(cmd::data::Args),
+    /// Train a model, or go on with a run
+    Train(cmd::train::Args),
     /// Grade checkpoints and baselines on games
     Evaluate(cmd::evaluate::Args),
     /// Follow one game ply by ply: the truth, the prediction, what differs

@@ -6,6 +6,7 @@ pub mod doctor;
 pub mod evaluate;
 pub mod grade;
 pub mod predict;
+pub mod train;
 
 use crate::{cli::Command, exit::Exit, progress::Progress};
 
@@ -13,6 +14,7 @@ use crate::{cli::Command, exit::Exit, progress::Progress};
 pub fn dispatch(command: Option<Command>, progress: &Progress) -> anyhow::Result<Exit> {
     match command {
         Some(Command::Data(args)) => data::run(args, progress),
+        Some(Command::Train(args)) => train::run(args, progress),
         Some(Command::Doctor(args)) => doctor::run(args),
         Some(Command::Completions(args)) => completions::run(args),
         Some(Command::Evaluate(args)) => evaluate::run(args, progress),

@@ -76,7 +76,8 @@ pub struct Args {
 pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
     let text = |value: &Option<String>| value.clone().map(toml::Value::String);
     let number = |flag: &str, value: Option<u64>| -> Result<Option<toml::Value>, Failure> {
-        let fit = |n| i64::try_from(n).map_err(|_| Failure::usage(format!("{flag} {n} is too large")));
+        let fit =
+            |n| i64::try_from(n).map_err(|_| Failure::usage(format!("{flag} {n} is too large")));
         Ok(value.map(fit).transpose()?.map(toml::Value::Integer))
     };
     let flags = [
@@ -90,7 +91,10 @@ pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
         base: args.config,
         env: std::env::vars().filter(|(name, _)| name.starts_with("CWM_")).collect(),
         assignments: args.set,
-        flags: flags.into_iter().filter_map(|(key, value, flag)| Some((key, value?, flag))).collect(),
+        flags: flags
+            .into_iter()
+            .filter_map(|(key, value, flag)| Some((key, value?, flag)))
+            .collect(),
     };
     let job = Job {
         resolved: sources.resolve()?,

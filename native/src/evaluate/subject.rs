@@ -213,7 +213,7 @@ fn name_of(path: &Path) -> String {
 }
 
 /// Runs a future to its end on this thread, asleep while it waits for a device.
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     use std::{
         pin::pin,
         sync::Arc,

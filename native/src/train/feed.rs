@@ -7,7 +7,7 @@ use cwm_core::{
     chess::{EnPassant, MoveToken},
     data::{
         Games,
-        batch::{Batch, states_always, states_legal},
+        batch::Batch,
         plan::{Batching, Plan},
     },
 };
@@ -64,10 +64,7 @@ impl FeedOptions {
     /// Makes the batch of these games.
     pub fn batch(&self, games: &Games, indices: &[u32]) -> Batch {
         let moves: Vec<&[MoveToken]> = indices.iter().map(|&i| games.moves(i as usize)).collect();
-        match self.en_passant {
-            EnPassant::Always => Batch::new(&moves, states_always),
-            EnPassant::Legal => Batch::new(&moves, states_legal),
-        }
+        Batch::new(&moves, self.en_passant)
     }
 }
 

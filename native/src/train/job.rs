@@ -8,8 +8,15 @@ use std::{
 
 use anyhow::Context;
 use chrono::{DateTime, Utc};
-use cwm_core::data::{Games, Split, plan::Batching};
-use cwm_models::{device::DeviceChoice, train::Trainer};
+use cwm_core::{
+    chess::EnPassant,
+    data::{Games, Split, plan::Batching},
+};
+use cwm_models::{
+    checkpoint::{DatasetFacts, TrainingFacts},
+    device::DeviceChoice,
+    train::Trainer,
+};
 use serde_json::json;
 
 use super::{
@@ -25,6 +32,7 @@ use crate::{
     data::Dataset,
     exit::{Exit, Failure},
     progress::Progress,
+    version,
 };
 
 /// Which run to go on with.
@@ -82,7 +90,7 @@ impl Job {
             for line in data_lines(settings, &data, &feed) {
                 writeln!(out, "{line}")?;
             }
-            let hash = settings.hash(&dataset.manifest().sha256())?;
+            let hash = settings.hash(&dataset.manifest().data_sha256())?;
             writeln!(out, "config hash {hash}")?;
         }
         Ok(())
@@ -105,7 +113,7 @@ impl Job {
             0 => epoch_batches * settings.train.epochs,
             steps => steps,
         };
-        let data_sha256 = dataset.manifest().sha256();
+        let data_sha256 = dataset.manifest().data_sha256();
         let hash = settings.hash(&data_sha256)?;
 
         let mut trainer = self.trainer(total_steps)?;
@@ -142,6 +150,7 @@ impl Job {
             state_bytes as f64 / 1e6,
             dir.path().display()
         ));
+        let facts = self.facts(&dataset, data_sha256, data.train.len());
         let run = Run {
             settings: &settings.train,
             dir,
@@ -150,10 +159,33 @@ impl Job {
             feed: &feed,
             validation: &data.validation,
             en_passant: feed.en_passant,
+            facts: &facts,
             total_steps,
             epoch_batches,
         };
         run.train(&mut trainer, standing, &stop, progress)
+    }
+
+    /// What the checkpoints of this job tell of it from the start.
+    fn facts(&self, dataset: &Dataset, sha256: String, games: usize) -> TrainingFacts {
+        let name = dataset.dir().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let settings = self.resolved.layers.iter().filter(|(key, ..)| *key != "train.data");
+        TrainingFacts {
+            dataset: Some(DatasetFacts {
+                name,
+                description: None,
+                games: Some(games as u64),
+                sha256: Some(sha256),
+                en_passant: Some(en_passant_name(dataset.spec().en_passant).to_string()),
+            }),
+            device: Some(format!("{} ({} threads)", self.device, threads())),
+            tool: Some(format!("cwm {}", *version::SHORT)),
+            seed: Some(self.resolved.settings.train.seed),
+            settings: settings
+                .map(|(key, value, _)| (key.to_string(), value.to_string()))
+                .collect(),
+            ..TrainingFacts::default()
+        }
     }
 
     fn trainer(&self, total_steps: u64) -> anyhow::Result<Trainer> {
@@ -218,20 +250,31 @@ impl Job {
         atomic::write(&dir.path().join("config.toml"), settings_with_path.to_toml()?.as_bytes())?;
         let environment = json!({
             "command": self.command,
-            "cwm": crate::version::LONG,
+            "cwm": *version::LONG,
             "device": self.device.to_string(),
-            "threads": std::thread::available_parallelism().map_or(1, usize::from),
+            "threads": threads(),
             "seed": settings.train.seed,
             "parameters": settings.model.parameter_count(),
             "total_steps": total_steps,
             "dataset": {
                 "path": absolute(&settings.train.data),
-                "sha256": dataset.manifest().sha256(),
+                "sha256": dataset.manifest().data_sha256(),
                 "en_passant": dataset.spec().en_passant,
             },
         });
         let text = serde_json::to_string_pretty(&environment)?;
         atomic::write(&dir.path().join("environment.json"), text.as_bytes())
+    }
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn en_passant_name(en_passant: EnPassant) -> &'static str {
+    match en_passant {
+        EnPassant::Always => "always",
+        EnPassant::Legal => "legal",
     }
 }
 

@@ -12,7 +12,10 @@ use serde::{Deserialize, Serialize};
 use super::tensorboard::EventFile;
 use crate::atomic;
 
-/// One line of `metrics.jsonl`.
+/// The log of records in a run directory.
+pub const FILE: &str = "metrics.jsonl";
+
+/// One line of [`FILE`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Record {
@@ -105,7 +108,7 @@ pub struct RunLog {
 impl RunLog {
     /// Opens the logs of `run`, dropping records later than `step`: what a resumed run does again is told once.
     pub fn open(run: &Path, step: u64, now_secs: u64) -> anyhow::Result<Self> {
-        let path = run.join("metrics.jsonl");
+        let path = run.join(FILE);
         if path.exists() {
             let kept: Vec<String> = read_records(&path)?
                 .into_iter()
@@ -139,7 +142,7 @@ impl RunLog {
     }
 }
 
-/// The records of a `metrics.jsonl`; an unfinished last line is passed over.
+/// The records of a log; an unfinished last line is passed over.
 pub fn read_records(path: &Path) -> anyhow::Result<Vec<Record>> {
     let file = fs::File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
     let mut records = Vec::new();

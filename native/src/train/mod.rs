@@ -1,7 +1,13 @@
 //! Training: config, run directory, data feed, loop.
 
+pub mod facts;
+pub mod feed;
+pub mod job;
 pub mod layers;
 pub mod log;
+pub mod run;
 pub mod run_dir;
+pub mod settings;
 pub mod signals;
+pub mod standing;
 pub mod tensorboard;

@@ -7,11 +7,15 @@ use std::{
 
 use anyhow::Context;
 use cwm_core::{
-    chess::Trajectory,
+    chess::{EnPassant, Trajectory},
     data::Games,
     evaluate::{BatchBudget, Grading, evaluate},
 };
-use cwm_models::train::{StepReport, Trainer};
+use cwm_models::{
+    Predictor,
+    checkpoint::TrainingFacts,
+    train::{StepReport, Trainer},
+};
 use serde_json::json;
 
 use super::{
@@ -23,6 +27,7 @@ use super::{
     standing::Standing,
 };
 use crate::{
+    evaluate::subject::block_on,
     exit::{Exit, Failure},
     progress::{Progress, Task},
 };
@@ -42,6 +47,10 @@ pub struct Run<'a> {
     pub feed: &'a FeedOptions,
     /// Games to validate on.
     pub validation: &'a Games,
+    /// When the en passant label is set.
+    pub en_passant: EnPassant,
+    /// What checkpoints tell of the run, sums and curve aside.
+    pub facts: &'a TrainingFacts,
     /// Optimisation steps to do in all.
     pub total_steps: u64,
     /// Batches in an epoch.
@@ -86,7 +95,7 @@ impl Run<'_> {
                 feed(scope, self.train, self.lengths, self.feed, standing.position, u64::MAX);
             while standing.step < self.total_steps {
                 if stop.requested() {
-                    standing.save(&self.dir, trainer)?;
+                    standing.save(&self.dir, trainer, self.facts)?;
                     return Ok(Exit::Stopped);
                 }
                 let fed = batches.recv().context("the data feed ended early")?;
@@ -107,18 +116,25 @@ impl Run<'_> {
                 task.advance(1);
                 self.tell(&mut window, &fed, &report, &standing, &task, &mut log)?;
 
-                let due = |every: u64| every > 0 && standing.step.is_multiple_of(every);
-                let last = standing.step == self.total_steps;
+                let step = standing.step;
+                let due = |every: u64| every > 0 && step.is_multiple_of(every);
+                let last = step == self.total_steps;
                 if due(self.settings.snapshot_every) {
                     snapshot = (trainer.save_state(), standing.step);
                 }
                 if !last && due(self.settings.validate_every) {
                     let paused = Instant::now();
-                    self.validate(trainer, &mut standing, self.settings.validate_games, &mut log, &task)?;
+                    self.validate(
+                        trainer,
+                        &mut standing,
+                        self.settings.validate_games,
+                        &mut log,
+                        &task,
+                    )?;
                     window.since += paused.elapsed();
                 }
                 if !last && due(self.settings.save_every) {
-                    standing.save(&self.dir, trainer)?;
+                    standing.save(&self.dir, trainer, self.facts)?;
                     self.dir.prune(
                         self.settings.keep_last,
                         standing.best.map(|(step, _)| step),
@@ -127,7 +143,7 @@ impl Run<'_> {
                 }
             }
             self.validate(trainer, &mut standing, 0, &mut log, &task)?;
-            standing.save(&self.dir, trainer)?;
+            standing.save(&self.dir, trainer, self.facts)?;
             Ok(Exit::Done)
         })?;
         drop(task);
@@ -204,11 +220,12 @@ impl Run<'_> {
         log: &mut RunLog,
         task: &Task,
     ) -> anyhow::Result<()> {
-        let games = if limit == 0 { self.validation.len() } else { limit.min(self.validation.len()) };
+        let games =
+            if limit == 0 { self.validation.len() } else { limit.min(self.validation.len()) };
         if games == 0 {
             return Ok(());
         }
-        let grading = grade(trainer, self.validation, games)?;
+        let grading = grade(trainer, self.validation, games, self.en_passant)?;
         let counts = &grading.counts;
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         let loss = counts.loss.mean().unwrap_or(f64::NAN);
@@ -217,7 +234,7 @@ impl Run<'_> {
         let trajectory = share(counts.exact_games, counts.games);
         if standing.best.is_none_or(|(_, best)| loss < best) {
             standing.best = Some((standing.step, loss));
-            standing.save(&self.dir, trainer)?;
+            standing.save(&self.dir, trainer, self.facts)?;
             self.dir.point("best", standing.step)?;
         }
         task.println(&format!(
@@ -251,7 +268,10 @@ impl Run<'_> {
                     "elapsed_secs": standing.elapsed_secs,
                 });
                 self.dir.finish(&summary)?;
-                progress.note(&format!("done: {} steps in {:.0} s, {dir}", standing.step, standing.elapsed_secs));
+                progress.note(&format!(
+                    "done: {} steps in {:.0} s, {dir}",
+                    standing.step, standing.elapsed_secs
+                ));
                 if let Some((step, loss)) = standing.best {
                     progress.note(&format!("best validation loss {loss:.5} at step {step}"));
                 }
@@ -281,11 +301,17 @@ impl Run<'_> {
 }
 
 /// Grades the first `limit` games.
-fn grade(trainer: &Trainer, games: &Games, limit: usize) -> anyhow::Result<Grading> {
-    let trajectories =
-        (0..limit).map(|i| Ok::<_, std::convert::Infallible>(Trajectory::replay(games.moves(i))));
-    let grading = crate::block_on(evaluate(
-        &trainer.predictor(),
+fn grade(
+    trainer: &Trainer,
+    games: &Games,
+    limit: usize,
+    en_passant: EnPassant,
+) -> anyhow::Result<Grading> {
+    let trajectories = (0..limit).map(|i| {
+        Ok::<_, std::convert::Infallible>(Trajectory::replay_with(games.moves(i), en_passant))
+    });
+    let grading = block_on(evaluate(
+        &Predictor::new("validation", trainer.model().clone()),
         "validation",
         trajectories,
         Some(limit as u64),

@@ -3,7 +3,11 @@
 use std::{collections::BTreeMap, path::Path};
 
 use cwm_core::data::plan::Batching;
-use cwm_models::{config::ModelConfig, presets, train::{OptimizerConfig, ScheduleConfig}};
+use cwm_models::{
+    config::ModelConfig,
+    presets,
+    train::{OptimizerConfig, ScheduleConfig},
+};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use toml::Table;
@@ -184,7 +188,8 @@ fn split_preset(path: &str, text: &str) -> anyhow::Result<(Option<(String, Strin
         .as_str()
         .ok_or_else(|| Failure::usage(format!("`preset` in `{path}` must be a string")))?;
     let preset_text = presets::get(name).ok_or_else(|| {
-        Failure::usage(format!("unknown preset `{name}` in `{path}`")).nearest(name, presets::names())
+        Failure::usage(format!("unknown preset `{name}` in `{path}`"))
+            .nearest(name, presets::names())
     })?;
     let without = |line: &str| {
         let key = line.split('=').next().unwrap_or_default().trim();
@@ -199,17 +204,18 @@ fn defaults(base: &Base) -> anyhow::Result<Table> {
     let texts = [&base.preset, &base.file];
     let mut model = Table::new();
     for (name, text) in texts.into_iter().flatten() {
-        let table: Table = text
-            .parse()
-            .map_err(|e: toml::de::Error| Failure::usage(format!("`{name}` is not valid TOML: {e}")))?;
+        let table: Table = text.parse().map_err(|e: toml::de::Error| {
+            Failure::usage(format!("`{name}` is not valid TOML: {e}"))
+        })?;
         if let Some(toml::Value::Table(part)) = table.get("model") {
             model.extend(part.clone());
         }
     }
-    let config: ModelConfig = toml::Value::Table(model).try_into().map_err(|e: toml::de::Error| {
-        Failure::usage(format!("config section [model]: {}", e.message()))
-            .hint("start from a preset with a line `preset = \"transformer-d128\"` at the top")
-    })?;
+    let config: ModelConfig =
+        toml::Value::Table(model).try_into().map_err(|e: toml::de::Error| {
+            Failure::usage(format!("config section [model]: {}", e.message()))
+                .hint("start from a preset with a line `preset = \"transformer-d128\"` at the top")
+        })?;
     let settings = Settings {
         model: config,
         optimizer: OptimizerConfig::default(),

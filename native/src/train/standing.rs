@@ -3,10 +3,14 @@
 use std::{fs, path::Path};
 
 use anyhow::Context;
-use cwm_models::train::Trainer;
+use cwm_models::{
+    checkpoint::{TrainingFacts, WriteOptions},
+    train::Trainer,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    facts::facts,
     feed::Position,
     run_dir::{PROGRESS_FILE, RunDir, STATE_FILE},
 };
@@ -36,9 +40,21 @@ pub struct Standing {
 
 impl Standing {
     /// Writes checkpoint `step`: the model in its own files, the trainer's state, and this.
-    pub fn save(&self, run: &RunDir, trainer: &Trainer) -> anyhow::Result<()> {
+    pub fn save(
+        &self,
+        run: &RunDir,
+        trainer: &Trainer,
+        base: &TrainingFacts,
+    ) -> anyhow::Result<()> {
+        let facts = facts(run.path(), base, self);
         run.save_checkpoint(self.step, |dir| {
-            checkpoint::write_model(dir, trainer, self.step)?;
+            checkpoint::write_files(
+                dir,
+                trainer.model().config(),
+                &trainer.model().named_parameters(),
+                Some(&facts),
+                WriteOptions::EXACT,
+            )?;
             atomic::write(&dir.join(STATE_FILE), &trainer.save_state())?;
             atomic::write(&dir.join(PROGRESS_FILE), serde_json::to_string_pretty(self)?.as_bytes())
         })?;
