@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, RwLock};
 
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, ExecutionError, Tensor, TensorData};
 use cwm_core::chess::label::LOGITS;
 
@@ -281,7 +281,12 @@ impl Model {
     }
 
     /// A copy with other parameter tensors: the same storage, seen through `mapper`.
-    pub(crate) fn mapped(&self, device: Device, mapper: &mut impl ModuleMapper) -> Self {
+    #[cfg(feature = "train")]
+    pub(crate) fn mapped(
+        &self,
+        device: Device,
+        mapper: &mut impl burn::module::ModuleMapper,
+    ) -> Self {
         Model {
             config: self.config.clone(),
             tokens: self.tokens.clone(),

@@ -8,4 +8,5 @@ mod eval_golden;
 mod evaluate;
 mod layout;
 mod metrics;
+mod trainer;
 mod transformer;

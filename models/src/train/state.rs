@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use serde::{Deserialize, Serialize};
 
 use super::Trainer;
+use crate::ModelConfig;
 
 /// Bytes that are no state of this trainer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -20,19 +22,36 @@ pub enum StateError {
     NotFinite(String),
 }
 
-const FORMAT: &str = "1";
+const FORMAT: u32 = 1;
+
+/// The metadata entry that holds [`Counts`] as JSON.
+const ENTRY: &str = "training_state";
+
+/// All of a state that is no tensor.
+#[derive(Serialize, Deserialize)]
+struct Counts {
+    format: u32,
+    model: ModelConfig,
+    seed: u64,
+    step: u64,
+    /// As bits: decimal digits need not lead back to the same number.
+    untouched_scale_bits: u64,
+}
 
 /// Kinds of tensors: the numbers themselves, and their moments.
 const KINDS: [&str; 3] = ["parameter", "first_moment", "second_moment"];
 
 pub(super) fn save(trainer: &Trainer) -> Vec<u8> {
-    let metadata = HashMap::from([
-        ("format".to_string(), FORMAT.to_string()),
-        ("model".to_string(), trainer.model.config().to_json()),
-        ("seed".to_string(), trainer.seed.to_string()),
-        ("step".to_string(), trainer.step.to_string()),
-        ("untouched_scale".to_string(), format!("{:016x}", trainer.untouched_scale.to_bits())),
-    ]);
+    let counts = Counts {
+        format: FORMAT,
+        model: trainer.model.config().clone(),
+        seed: trainer.seed,
+        step: trainer.step,
+        untouched_scale_bits: trainer.untouched_scale.to_bits(),
+    };
+    // One entry: the order of several would differ from save to save.
+    let counts = serde_json::to_string(&counts).unwrap_or_default();
+    let metadata = HashMap::from([(ENTRY.to_string(), counts)]);
     let kinds = [&trainer.parameters, &trainer.adam.first, &trainer.adam.second];
     let mut tensors: Vec<(String, Vec<u8>)> = Vec::new();
     for (kind, values) in KINDS.iter().zip(kinds) {
@@ -52,25 +71,20 @@ pub(super) fn save(trainer: &Trainer) -> Vec<u8> {
 pub(super) fn load(trainer: &mut Trainer, bytes: &[u8]) -> Result<(), StateError> {
     let malformed = |error: safetensors::SafeTensorError| StateError::Malformed(error.to_string());
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(malformed)?;
-    let metadata = header.metadata().clone().unwrap_or_default();
-    let entry = |key: &str| {
-        metadata.get(key).ok_or_else(|| StateError::Malformed(format!("no entry `{key}`")))
-    };
-    let number = |key: &str, radix: u32| {
-        u64::from_str_radix(entry(key)?, radix)
-            .map_err(|_| StateError::Malformed(format!("`{key}` is no number")))
-    };
-    if entry("format")? != FORMAT {
+    let entry = header.metadata().as_ref().and_then(|metadata| metadata.get(ENTRY));
+    let entry = entry.ok_or_else(|| StateError::Malformed(format!("no entry `{ENTRY}`")))?;
+    let counts: Counts =
+        serde_json::from_str(entry).map_err(|error| StateError::Malformed(error.to_string()))?;
+    if counts.format != FORMAT {
         return Err(StateError::Other("format version"));
     }
-    if *entry("model")? != trainer.model.config().to_json() {
+    if counts.model != *trainer.model.config() {
         return Err(StateError::Other("model"));
     }
-    let (seed, step) = (number("seed", 10)?, number("step", 10)?);
-    if seed != trainer.seed {
+    if counts.seed != trainer.seed {
         return Err(StateError::Other("seed"));
     }
-    let untouched_scale = f64::from_bits(number("untouched_scale", 16)?);
+    let untouched_scale = f64::from_bits(counts.untouched_scale_bits);
     if !untouched_scale.is_finite() {
         return Err(StateError::NotFinite("untouched_scale".into()));
     }
@@ -85,7 +99,7 @@ pub(super) fn load(trainer: &mut Trainer, bytes: &[u8]) -> Result<(), StateError
     trainer.parameters = parameters;
     trainer.adam.first = first;
     trainer.adam.second = second;
-    trainer.step = step;
+    trainer.step = counts.step;
     trainer.untouched_scale = untouched_scale;
     trainer.put_parameters();
     Ok(())
