@@ -1,5 +1,6 @@
 //! Integration tests, linked once: golden fixtures and the command line.
 
+mod bad_input;
 mod baselines;
 mod classics;
 mod cli;

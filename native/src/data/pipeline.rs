@@ -3,7 +3,7 @@
 //! One thread makes blocks, some work on them, and the caller's thread takes the results: a block's place in the queue
 //! of results is reserved before it is handed out, so order needs no sorting and at most `depth` blocks are alive.
 
-use std::{thread, time::Duration};
+use std::{ops::ControlFlow, thread, time::Duration};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
@@ -29,10 +29,10 @@ impl Shape {
     }
 }
 
-/// Runs `work` over `blocks` and calls `sink` with each result, in order; stops at the first error of either or at an
-/// interrupt.
+/// Runs `work` over `blocks` and calls `sink` with each result, in order; stops when `sink` breaks, at the first error of
+/// either, or at an interrupt.
 ///
-/// The threads are not waited for after an error: a reader that hangs in a pipe must not keep the process.
+/// The threads are not waited for after an early stop: a reader that hangs in a pipe must not keep the process.
 ///
 /// # Errors
 /// The first error of `blocks` or `sink`.
@@ -41,7 +41,7 @@ pub fn run<B, R, I, W>(
     blocks: I,
     work: W,
     interrupt: &Interrupt,
-    mut sink: impl FnMut(R) -> anyhow::Result<()>,
+    mut sink: impl FnMut(R) -> anyhow::Result<ControlFlow<()>>,
 ) -> anyhow::Result<()>
 where
     B: Send + 'static,
@@ -88,7 +88,10 @@ where
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         };
-        sink(place.recv().map_err(|_| anyhow::anyhow!("a working thread died"))?)?;
+        let result = place.recv().map_err(|_| anyhow::anyhow!("a working thread died"))?;
+        if sink(result)?.is_break() {
+            return Ok(());
+        }
     }
 }
 
@@ -102,12 +105,12 @@ mod tests {
             let mut seen = Vec::new();
             let work = |n: u64| {
                 // The first of every few is the slowest.
-                std::hint::black_box((0..(n % 4 == 0) as u64 * 20_000).sum::<u64>());
+                std::hint::black_box((0..u64::from(n.is_multiple_of(4)) * 20_000).sum::<u64>());
                 n * n
             };
             run(Shape::new(Some(threads)), (0..200).map(Ok), work, &Interrupt::default(), |n| {
                 seen.push(n);
-                Ok(())
+                Ok(ControlFlow::Continue(()))
             })
             .unwrap();
             assert_eq!(seen, (0..200).map(|n| n * n).collect::<Vec<_>>());
@@ -125,7 +128,7 @@ mod tests {
             &Interrupt::default(),
             |n| {
                 seen.push(n);
-                Ok(())
+                Ok(ControlFlow::Continue(()))
             },
         )
         .unwrap_err();
@@ -134,15 +137,17 @@ mod tests {
 
     #[test]
     fn a_sink_can_stop_the_work() {
-        let error = run(
-            Shape::new(Some(2)),
-            (0..).map(Ok),
-            |n| n,
-            &Interrupt::default(),
-            |n: u64| {
-                if n == 10 { anyhow::bail!("enough") } else { Ok(()) }
-            },
-        );
+        let endless = |stop: fn() -> anyhow::Result<ControlFlow<()>>| {
+            run(
+                Shape::new(Some(2)),
+                (0..).map(Ok),
+                |n| n,
+                &Interrupt::default(),
+                |n: u64| if n == 10 { stop() } else { Ok(ControlFlow::Continue(())) },
+            )
+        };
+        assert!(endless(|| Ok(ControlFlow::Break(()))).is_ok());
+        let error = endless(|| anyhow::bail!("enough"));
         assert_eq!(error.unwrap_err().to_string(), "enough");
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, HashSet},
     io::Read,
+    ops::ControlFlow,
     path::PathBuf,
     sync::{
         Arc,
@@ -63,6 +64,8 @@ pub struct Job {
     pub inputs: Vec<PathBuf>,
     /// Which games are kept, and how.
     pub rules: Rules,
+    /// Stop once this many games are kept; `None` reads everything.
+    pub max_games: Option<u64>,
     /// Games in a shard.
     pub shard_games: u64,
     /// Parsing threads; `None` for as many as cores.
@@ -86,6 +89,7 @@ pub fn prepare(job: &Job, target: Target, progress: &Progress) -> anyhow::Result
         )?,
         skipped: SkipCounts::default(),
         seen: HashSet::new(),
+        max_games: job.max_games.unwrap_or(u64::MAX),
         meter: Meter::new(&files, progress),
     };
     for file in &files {
@@ -101,6 +105,9 @@ pub fn prepare(job: &Job, target: Target, progress: &Progress) -> anyhow::Result
             intake.take(parsed)
         })
         .with_context(|| format!("preparing `{name}`"))?;
+        if intake.is_full() {
+            break;
+        }
     }
     drop(intake.meter);
     let names =
@@ -126,7 +133,11 @@ fn origin(job: &Job, files: &[PathBuf]) -> Origin {
         let name = path.file_name().unwrap_or(path.as_os_str());
         if is_stdin(path) { "stdin".into() } else { name.to_string_lossy().into_owned() }
     });
-    let settings = BTreeMap::from([("min-fullmoves".to_string(), job.rules.min_fullmoves.into())]);
+    let mut settings =
+        BTreeMap::from([("min-fullmoves".to_string(), job.rules.min_fullmoves.into())]);
+    if let Some(games) = job.max_games {
+        settings.insert("max-games".to_string(), games.into());
+    }
     Origin {
         command: "prepare".into(),
         inputs: inputs.collect(),
@@ -173,13 +184,19 @@ struct Intake {
     writer: DatasetWriter,
     skipped: SkipCounts,
     seen: HashSet<u64>,
+    max_games: u64,
     meter: Meter,
 }
 
 impl Intake {
-    fn take(&mut self, parsed: Parsed) -> anyhow::Result<()> {
+    /// Takes one block's games and stops the reading at the limit. Skipped games are counted to the end of the block in
+    /// which the last game was kept.
+    fn take(&mut self, parsed: Parsed) -> anyhow::Result<ControlFlow<()>> {
         self.skipped.merge(&parsed.skipped);
         for (index, (id, moves)) in parsed.games.iter().enumerate() {
+            if self.is_full() {
+                break;
+            }
             if self.seen.insert(fingerprint(id)) {
                 self.writer.push(id, moves, parsed.games.result(index), None)?;
             } else {
@@ -187,7 +204,11 @@ impl Intake {
             }
         }
         self.meter.show(self.writer.counts().games, self.skipped.total());
-        Ok(())
+        Ok(if self.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    fn is_full(&self) -> bool {
+        self.writer.counts().games >= self.max_games
     }
 }
 

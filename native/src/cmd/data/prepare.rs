@@ -40,6 +40,10 @@ pub struct Args {
     #[arg(long, value_name = "MOVES", default_value_t = 10)]
     min_fullmoves: u32,
 
+    /// Stop once this many games are kept [default: read everything]
+    #[arg(long, value_name = "GAMES", value_parser = clap::value_parser!(u64).range(1..))]
+    max_games: Option<u64>,
+
     /// When the en passant label is set: after every double push (the benchmark), or only where the capture is legal
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     en_passant: EnPassantArg,
@@ -77,6 +81,7 @@ pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
             en_passant: args.en_passant.into(),
             id_key: IdKey::new(key.as_bytes()),
         },
+        max_games: args.max_games,
         shard_games: args.shard_games,
         threads: args.threads,
     };
