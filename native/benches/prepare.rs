@@ -105,6 +105,7 @@ fn bench(c: &mut Criterion) {
                         en_passant: EnPassant::Always,
                         id_key: IdKey::default(),
                     },
+                    max_games: None,
                     shard_games: SHARD_GAMES,
                     threads: None,
                 };

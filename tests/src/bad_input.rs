@@ -196,3 +196,13 @@ fn a_limit_keeps_the_first_games_whatever_the_threads() {
     assert_eq!(manifest["counts"]["games"], 7);
     assert_eq!(manifest["origin"]["settings"]["max-games"], 7);
 }
+#[test]
+fn models_that_are_none() {
+    let scratch = Scratch::new()
+        .with("model.safetensors", "no tensors here")
+        .with("weights.pt", "PK\x03\x04")
+        .with("folder/notes.txt", "nothing");
+    for path in ["model.safetensors", "weights.pt", "folder"] {
+        scratch.refuses(&["evaluate", path, "--random", "2"], 3, path);
+    }
+}

@@ -199,7 +199,7 @@ mod tests {
             let g: Vec<f32> =
                 (0..3).map(|i| ((number * 7 + i * 3) % 11) as f32 / 10.0 - 0.4).collect();
             let step = Step { config: &config, lr: 0.01, number: number as u64, clip: 0.5 };
-            adam.update(step, &names, &mut parameters, &[g.clone()]);
+            adam.update(step, &names, &mut parameters, std::slice::from_ref(&g));
             for i in 0..3 {
                 let g = f64::from(g[i]) * 0.5;
                 p[i] *= 1.0 - 0.01 * 0.1;
