@@ -2,6 +2,7 @@
 //!
 //! Bytes in, bytes out; finding and writing files is the command line's part. docs/formats.md describes the layout.
 
+pub mod card;
 mod codec;
 pub mod config;
 pub mod error;
@@ -9,11 +10,14 @@ pub mod facts;
 pub mod header;
 mod header_json;
 pub mod read;
+pub mod summary;
 pub mod write;
 
+pub use card::Card;
 pub use config::{EmbeddingRows, expected_tensors};
 pub use error::CheckpointError;
 pub use facts::{CurvePoint, DatasetFacts, TrainingFacts};
 pub use header::{Dtype, Header};
 pub use read::{Checkpoint, Info};
+pub use summary::{Part, Summary};
 pub use write::{WriteOptions, write};

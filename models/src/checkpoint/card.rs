@@ -1,0 +1,359 @@
+//! The model card of a checkpoint: README.md in Hugging Face style, from what the files themselves say.
+
+use std::fmt::{self, Write};
+
+use cwm_core::report::{self, Detail, EvalReport, Evaluation, TrackerKind};
+
+use super::{config::EmbeddingRows, facts::TrainingFacts, summary::Summary};
+
+/// What a card is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Card<'a> {
+    /// The checkpoint's name.
+    pub name: &'a str,
+    /// The checkpoint.
+    pub summary: &'a Summary,
+    /// Its grades, where it was graded.
+    pub report: Option<&'a EvalReport>,
+}
+
+impl Card<'_> {
+    /// The card as Markdown with a YAML front matter.
+    pub fn render(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = self.write(&mut text);
+        text
+    }
+
+    fn write(&self, out: &mut String) -> fmt::Result {
+        let Summary { family, size, parameters, .. } = self.summary;
+        self.front_matter(out)?;
+        writeln!(out, "\n# {}\n", one_line(self.name))?;
+        writeln!(
+            out,
+            "A {} of size {size} ({} parameters) that reads a chess game one move at a time and names the complete \
+             state after every move:\nthe 64 squares, side to move, castling rights, en passant, halfmove clock and \
+             fullmove number.\nIt is a checkpoint of Chess-World-Model, a benchmark for exact state tracking.\n",
+            title(family),
+            thousands(*parameters)
+        )?;
+        writeln!(
+            out,
+            "## Use\n\n```sh\ncwm inspect DIR                         # this folder, or model.safetensors alone\n\
+             cwm predict DIR --uci \"e2e4 e7e5 g1f3\"\ncwm evaluate DIR --random 1000 --seed 0\n```\n"
+        )?;
+        self.weights(out)?;
+        match &self.summary.training {
+            Some(facts) => training(out, facts)?,
+            None => {
+                writeln!(out, "## Training\n\nThe checkpoint does not say how it was trained.\n")?
+            }
+        }
+        self.scores(out)?;
+        writeln!(
+            out,
+            "## Limits\n\nThe network knows games from the standard start only, and legal moves only. It names states; it \
+             does not choose moves.\nScores on human games and on random play differ: look at both."
+        )
+    }
+
+    fn front_matter(&self, out: &mut String) -> fmt::Result {
+        let family = &self.summary.family;
+        writeln!(out, "---\nlicense: gpl-3.0\nlibrary_name: cwm\npipeline_tag: other")?;
+        writeln!(out, "tags:\n- chess\n- state-tracking\n- world-model\n- {family}")?;
+        let own = self.own_evaluations();
+        if !own.is_empty() {
+            writeln!(out, "model-index:\n- name: {}\n  results:", quoted(self.name))?;
+        }
+        for evaluation in own {
+            writeln!(out, "  - task:\n      type: state-tracking")?;
+            let dataset = quoted(&evaluation.dataset);
+            writeln!(out, "    dataset:\n      type: chess\n      name: {dataset}\n    metrics:")?;
+            for (name, share) in [
+                ("exact state accuracy", &evaluation.exact_state_accuracy),
+                ("labelwise accuracy", &evaluation.labelwise_accuracy),
+                ("trajectory exactness", &evaluation.trajectory_exactness),
+            ] {
+                if let Some(value) = share.value() {
+                    let kind = name.replace(' ', "_");
+                    writeln!(
+                        out,
+                        "    - type: {kind}\n      name: {name}\n      value: {value:.6}"
+                    )?;
+                }
+            }
+        }
+        writeln!(out, "---")
+    }
+
+    fn weights(&self, out: &mut String) -> fmt::Result {
+        let summary = self.summary;
+        let rows = match summary.embedding_rows {
+            EmbeddingRows::Full => "one row for every token of the vocabulary",
+            EmbeddingRows::Reachable => {
+                "1,970 rows: the moves that some legal game holds, START and PAD; `cwm export --full` adds the rest as zeros"
+            }
+        };
+        writeln!(out, "## Weights\n\n| | |\n|---|---|")?;
+        writeln!(out, "| family, size | {}, {} |", summary.family, summary.size)?;
+        if let Some(preset) = &summary.preset {
+            writeln!(out, "| preset | {preset} |")?;
+        }
+        writeln!(out, "| parameters | {} |", thousands(summary.parameters))?;
+        writeln!(
+            out,
+            "| stored | {} as {} |",
+            thousands(summary.stored_parameters),
+            summary.dtype
+        )?;
+        writeln!(out, "| embedding | {rows} |")?;
+        writeln!(
+            out,
+            "| file | {} bytes, SHA-256 `{}` |",
+            thousands(summary.file_bytes),
+            summary.sha256
+        )?;
+        writeln!(
+            out,
+            "\nTensors have the reference's names and PyTorch's layout; the config is in the file's metadata too.\n"
+        )
+    }
+
+    fn scores(&self, out: &mut String) -> fmt::Result {
+        let Some(report) = self.report else {
+            return writeln!(
+                out,
+                "## Scores\n\nNot graded yet: `cwm evaluate DIR --random 1000 --seed 0`.\n"
+            );
+        };
+        writeln!(out, "## Scores\n")?;
+        let detail = Detail { breakdown: true, ..Detail::default() };
+        let markdown = report::markdown(report, detail);
+        // Its own title goes, its headings become ours.
+        for line in markdown.lines().skip(1) {
+            writeln!(out, "{}{line}", if line.starts_with('#') { "#" } else { "" })?;
+        }
+        if self.own_evaluations().is_empty() {
+            writeln!(
+                out,
+                "\nThese grades are of other weights than this file's (another SHA-256), for example before a change of number format."
+            )?;
+        }
+        writeln!(out, "\nMeasured by {}; `eval.json` has every count.\n", report.tool)
+    }
+
+    /// The grades of exactly this file.
+    fn own_evaluations(&self) -> Vec<&Evaluation> {
+        let Some(report) = self.report else { return Vec::new() };
+        let own = report.trackers.iter().filter(
+            |t| matches!(&t.kind, TrackerKind::Model(m) if m.sha256 == self.summary.sha256),
+        );
+        own.flat_map(|t| report.evaluations.iter().filter(|e| e.tracker == t.name)).collect()
+    }
+}
+
+fn training(out: &mut String, facts: &TrainingFacts) -> fmt::Result {
+    writeln!(out, "## Training\n\n| | |\n|---|---|")?;
+    let mut row = |what: &str, value: Option<String>| match value {
+        Some(value) => writeln!(out, "| {what} | {} |", cell(&value)),
+        None => Ok(()),
+    };
+    if let Some(data) = &facts.dataset {
+        let about = data.description.as_ref().map_or(String::new(), |d| format!(": {d}"));
+        row("data", Some(format!("{}{about}", data.name)))?;
+        row("training games", data.games.map(thousands))?;
+        row("en passant labels", data.en_passant.clone())?;
+        row("dataset.json", data.sha256.as_ref().map(|s| format!("SHA-256 {s}")))?;
+    }
+    row("optimiser steps", Some(thousands(facts.steps)))?;
+    row("games read", facts.games_seen.map(thousands))?;
+    row("positions read", facts.positions_seen.map(thousands))?;
+    row("time", facts.wall_secs.map(|s| format!("{:.2} h", s / 3600.0)))?;
+    row("device", facts.device.clone())?;
+    row("seed", facts.seed.map(|s| s.to_string()))?;
+    row("tool", facts.tool.clone())?;
+    if !facts.settings.is_empty() {
+        writeln!(out, "\n| setting | value |\n|---|---|")?;
+        for (key, value) in &facts.settings {
+            writeln!(out, "| `{}` | {} |", cell(key), cell(value))?;
+        }
+    }
+    if !facts.curve.is_empty() {
+        writeln!(
+            out,
+            "\n| step | training loss | validation loss | exact state accuracy |\n|---|---|---|---|"
+        )?;
+        let number = |value: Option<f64>| value.map_or("-".into(), |v| format!("{v:.5}"));
+        for point in &facts.curve {
+            writeln!(
+                out,
+                "| {} | {} | {} | {} |",
+                thousands(point.step),
+                number(point.train_loss),
+                number(point.validation_loss),
+                number(point.exact_state_accuracy)
+            )?;
+        }
+    }
+    writeln!(out)
+}
+
+/// A family's name in prose.
+fn title(family: &str) -> String {
+    let mut chars = family.chars();
+    chars.next().map_or(String::new(), |c| c.to_ascii_uppercase().to_string() + chars.as_str())
+}
+
+/// `3128150` -> `3,128,150`.
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn cell(text: &str) -> String {
+    one_line(text).replace('|', "\\|")
+}
+
+/// A YAML string; JSON's are.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use cwm_core::{
+        metrics::Resampling,
+        report::{DatasetInfo, ModelInfo, Share, Source, TrackerInfo},
+    };
+
+    use super::*;
+    use crate::{
+        checkpoint::{CurvePoint, DatasetFacts, summary::SUMMARY_VERSION},
+        config::{ModelConfig, TransformerConfig},
+    };
+
+    fn summary(training: Option<TrainingFacts>) -> Summary {
+        Summary {
+            version: SUMMARY_VERSION,
+            family: "transformer".into(),
+            size: "d128/l1".into(),
+            preset: Some("transformer-d128".into()),
+            config: ModelConfig::Transformer(TransformerConfig::new(128, 1, 2)),
+            parameters: 3_128_150,
+            stored_parameters: 758_614,
+            parts: Vec::new(),
+            dtype: "f16".into(),
+            embedding_rows: EmbeddingRows::Reachable,
+            file_bytes: 1_518_900,
+            sha256: "ab".repeat(32),
+            training,
+            other_metadata: BTreeMap::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// A report of one model, right at 3 of 4 steps, with this hash.
+    fn graded(sha256: &str) -> EvalReport {
+        let share = |n, d| Share::new(n, d, None);
+        let mut report = EvalReport::new("cwm test", Resampling::default());
+        report.datasets.push(DatasetInfo {
+            name: "random: 1".into(),
+            source: Source::RandomUniform { seed: 0, min_fullmoves: 1 },
+            en_passant: cwm_core::chess::EnPassant::Always,
+            split: None,
+            limit: None,
+        });
+        report.trackers.push(TrackerInfo {
+            name: "m".into(),
+            kind: TrackerKind::Model(ModelInfo {
+                family: "transformer".into(),
+                size: "d128/l1".into(),
+                d_model: 128,
+                n_layers: 1,
+                parameters: 3_128_150,
+                sha256: sha256.into(),
+                path: "m".into(),
+                train_steps: None,
+            }),
+        });
+        report.evaluations.push(Evaluation {
+            tracker: "m".into(),
+            dataset: "random: 1".into(),
+            games: 1,
+            steps: 4,
+            complete: true,
+            moves_sha256: String::new(),
+            exact_state_accuracy: share(3, 4),
+            labelwise_accuracy: share(299, 300),
+            trajectory_exactness: share(0, 1),
+            loss: None,
+            non_finite_steps: 0,
+            prefix_bins: Vec::new(),
+            label_groups: Vec::new(),
+            labels_right: vec![4; 75],
+            first_mistake_steps: Vec::new(),
+            first_mistake_groups: Vec::new(),
+        });
+        report
+    }
+
+    #[test]
+    fn a_card_tells_what_the_files_tell() {
+        let facts = TrainingFacts {
+            steps: 12_345,
+            wall_secs: Some(7200.0),
+            dataset: Some(DatasetFacts {
+                name: "human | games".into(),
+                games: Some(400_000),
+                ..Default::default()
+            }),
+            settings: BTreeMap::from([("optimizer.lr".into(), "0.001".into())]),
+            curve: vec![CurvePoint { step: 1000, train_loss: Some(0.5), ..Default::default() }],
+            ..Default::default()
+        };
+        let summary = summary(Some(facts));
+        let report = graded(&summary.sha256);
+        let card =
+            Card { name: "tiny: \"one\"", summary: &summary, report: Some(&report) }.render();
+        for part in [
+            "---\nlicense: gpl-3.0\n",
+            "- name: \"tiny: \\\"one\\\"\"\n",
+            "      value: 0.750000\n",
+            "# tiny: \"one\"\n",
+            "A Transformer of size d128/l1 (3,128,150 parameters)",
+            "| data | human \\| games |",
+            "| optimiser steps | 12,345 |",
+            "| time | 2.00 h |",
+            "| `optimizer.lr` | 0.001 |",
+            "| 1,000 | 0.50000 | - | - |",
+            "## Scores\n\n### random: 1",
+        ] {
+            assert!(card.contains(part), "{part:?} is not in\n{card}");
+        }
+    }
+
+    #[test]
+    fn grades_of_other_weights_are_marked() {
+        let summary = summary(None);
+        let report = graded("other");
+        let card = Card { name: "a", summary: &summary, report: Some(&report) }.render();
+        assert!(card.contains("grades are of other weights"), "{card}");
+        assert!(!card.contains("model-index"), "{card}");
+        let card = Card { name: "a", summary: &summary, report: None }.render();
+        assert!(card.contains("Not graded yet") && card.contains("does not say how"), "{card}");
+    }
+}
