@@ -49,6 +49,10 @@ pub enum Command {
     Evaluate(cmd::evaluate::Args),
     /// Follow one game ply by ply: the truth, the prediction, what differs
     Predict(cmd::predict::Args),
+    /// Explain a checkpoint, a run or a dataset
+    Inspect(cmd::inspect::Args),
+    /// Turn a checkpoint or a run into a folder to share
+    Export(cmd::export::Args),
     /// Say what this build can use on this machine, and why not what it cannot
     Doctor(cmd::doctor::Args),
     /// Print a script that lets a shell complete commands and flags

@@ -285,8 +285,8 @@ fn short_loss(mean: f64) -> String {
     }
 }
 
-/// An integer with thin groups of three: `12,345`.
-fn grouped(number: u64) -> String {
+/// An integer with its digits in groups of three: `12,345`.
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {

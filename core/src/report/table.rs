@@ -20,7 +20,10 @@ impl Table {
     fn widths(&self) -> Vec<usize> {
         let width = |column: usize| {
             let cells = std::iter::once(&self.header).chain(&self.rows);
-            cells.map(|row| row.get(column).map_or(0, |cell| cell.chars().count())).max().unwrap_or(0)
+            cells
+                .map(|row| row.get(column).map_or(0, |cell| cell.chars().count()))
+                .max()
+                .unwrap_or(0)
         };
         (0..self.header.len()).map(width).collect()
     }

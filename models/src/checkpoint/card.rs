@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use cwm_core::report::{self, Detail, EvalReport, Evaluation, TrackerKind};
+use cwm_core::report::{self, Detail, EvalReport, Evaluation, TrackerKind, grouped};
 
 use super::{config::EmbeddingRows, facts::TrainingFacts, summary::Summary};
 
@@ -36,7 +36,7 @@ impl Card<'_> {
              state after every move:\nthe 64 squares, side to move, castling rights, en passant, halfmove clock and \
              fullmove number.\nIt is a checkpoint of Chess-World-Model, a benchmark for exact state tracking.\n",
             title(family),
-            thousands(*parameters)
+            grouped(*parameters)
         )?;
         writeln!(
             out,
@@ -100,18 +100,13 @@ impl Card<'_> {
         if let Some(preset) = &summary.preset {
             writeln!(out, "| preset | {preset} |")?;
         }
-        writeln!(out, "| parameters | {} |", thousands(summary.parameters))?;
-        writeln!(
-            out,
-            "| stored | {} as {} |",
-            thousands(summary.stored_parameters),
-            summary.dtype
-        )?;
+        writeln!(out, "| parameters | {} |", grouped(summary.parameters))?;
+        writeln!(out, "| stored | {} as {} |", grouped(summary.stored_parameters), summary.dtype)?;
         writeln!(out, "| embedding | {rows} |")?;
         writeln!(
             out,
             "| file | {} bytes, SHA-256 `{}` |",
-            thousands(summary.file_bytes),
+            grouped(summary.file_bytes),
             summary.sha256
         )?;
         writeln!(
@@ -162,13 +157,13 @@ fn training(out: &mut String, facts: &TrainingFacts) -> fmt::Result {
     if let Some(data) = &facts.dataset {
         let about = data.description.as_ref().map_or(String::new(), |d| format!(": {d}"));
         row("data", Some(format!("{}{about}", data.name)))?;
-        row("training games", data.games.map(thousands))?;
+        row("training games", data.games.map(grouped))?;
         row("en passant labels", data.en_passant.clone())?;
         row("dataset.json", data.sha256.as_ref().map(|s| format!("SHA-256 {s}")))?;
     }
-    row("optimiser steps", Some(thousands(facts.steps)))?;
-    row("games read", facts.games_seen.map(thousands))?;
-    row("positions read", facts.positions_seen.map(thousands))?;
+    row("optimiser steps", Some(grouped(facts.steps)))?;
+    row("games read", facts.games_seen.map(grouped))?;
+    row("positions read", facts.positions_seen.map(grouped))?;
     row("time", facts.wall_secs.map(|s| format!("{:.2} h", s / 3600.0)))?;
     row("device", facts.device.clone())?;
     row("seed", facts.seed.map(|s| s.to_string()))?;
@@ -189,7 +184,7 @@ fn training(out: &mut String, facts: &TrainingFacts) -> fmt::Result {
             writeln!(
                 out,
                 "| {} | {} | {} | {} |",
-                thousands(point.step),
+                grouped(point.step),
                 number(point.train_loss),
                 number(point.validation_loss),
                 number(point.exact_state_accuracy)
@@ -203,19 +198,6 @@ fn training(out: &mut String, facts: &TrainingFacts) -> fmt::Result {
 fn title(family: &str) -> String {
     let mut chars = family.chars();
     chars.next().map_or(String::new(), |c| c.to_ascii_uppercase().to_string() + chars.as_str())
-}
-
-/// `3128150` -> `3,128,150`.
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 fn one_line(text: &str) -> String {

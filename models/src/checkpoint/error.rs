@@ -6,8 +6,8 @@
 /// The most characters of a file's own text that a message repeats.
 const QUOTED_CHARS: usize = 80;
 
-/// Escapes control characters and cuts what is too long to repeat.
-pub(crate) fn quoted(text: &str) -> String {
+/// Text from a file, fit to be shown: control characters escaped, cut where it is too long to repeat.
+pub fn quoted(text: &str) -> String {
     let mut out = String::new();
     let mut chars = text.chars();
     for c in chars.by_ref().take(QUOTED_CHARS) {

@@ -4,7 +4,9 @@ pub mod completions;
 pub mod data;
 pub mod doctor;
 pub mod evaluate;
+pub mod export;
 pub mod grade;
+pub mod inspect;
 pub mod predict;
 pub mod train;
 
@@ -15,6 +17,8 @@ pub fn dispatch(command: Option<Command>, progress: &Progress) -> anyhow::Result
     match command {
         Some(Command::Data(args)) => data::run(args, progress),
         Some(Command::Train(args)) => train::run(args, progress),
+        Some(Command::Inspect(args)) => inspect::run(args),
+        Some(Command::Export(args)) => export::run(args),
         Some(Command::Doctor(args)) => doctor::run(args),
         Some(Command::Completions(args)) => completions::run(args),
         Some(Command::Evaluate(args)) => evaluate::run(args, progress),
