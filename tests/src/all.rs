@@ -2,12 +2,19 @@
 
 mod bad_input;
 mod baselines;
+mod checkpoint;
+mod checkpoint_cli;
 mod classics;
 mod cli;
 mod data;
 mod eval_golden;
 mod evaluate;
+mod fuzz;
 mod layout;
 mod metrics;
 mod trainer;
 mod transformer;
+
+/// Some tests hold code to how much memory it asks for.
+#[global_allocator]
+static ALLOCATOR: cwm_tests::memory::CountingAllocator = cwm_tests::memory::CountingAllocator;

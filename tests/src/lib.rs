@@ -1,3 +1,5 @@
 //! Helpers of the integration tests.
 
 pub mod cwm;
+pub mod fuzz_bodies;
+pub mod memory;

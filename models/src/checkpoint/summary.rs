@@ -9,7 +9,10 @@ use super::{
     facts::TrainingFacts,
     read::{Checkpoint, FORMAT_KEY},
 };
-use crate::config::{ModelConfig, TransformerConfig};
+use crate::{
+    config::{ModelConfig, TransformerConfig},
+    presets,
+};
 
 /// The version of [`Summary`]'s layout.
 pub const SUMMARY_VERSION: u32 = 1;
@@ -164,17 +167,21 @@ fn part_of(name: &str) -> &str {
     }
 }
 
-/// Width, blocks and heads of the paper's sizes.
-const SIZES: [(usize, usize, usize); 4] = [(128, 1, 2), (256, 2, 4), (384, 4, 6), (512, 6, 8)];
-
+/// The preset of this shape; dropout is no matter of shape.
 fn preset_of(config: &ModelConfig) -> Option<String> {
-    SIZES.into_iter().find_map(|(d_model, n_layers, n_heads)| match config {
-        ModelConfig::Transformer(found) => {
-            let paper = TransformerConfig::new(d_model, n_layers, n_heads);
-            let same = TransformerConfig { dropout: paper.dropout, ..found.clone() } == paper;
-            same.then(|| format!("transformer-d{d_model}"))
+    let without_dropout = |config: &ModelConfig| match config {
+        ModelConfig::Transformer(c) => {
+            ModelConfig::Transformer(TransformerConfig { dropout: 0.0, ..c.clone() })
         }
-    })
+    };
+    let model_of = |name| -> Option<ModelConfig> {
+        let table: toml::Table = presets::get(name)?.parse().ok()?;
+        table.get("model")?.clone().try_into().ok()
+    };
+    let same = |name: &&str| {
+        model_of(name).is_some_and(|preset| without_dropout(&preset) == without_dropout(config))
+    };
+    presets::names().find(same).map(str::to_string)
 }
 
 #[cfg(test)]
