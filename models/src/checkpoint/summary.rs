@@ -174,7 +174,7 @@ fn preset_of(config: &ModelConfig) -> Option<String> {
             ModelConfig::Transformer(TransformerConfig { dropout: 0.0, ..c.clone() })
         }
     };
-    let model_of = |name| -> Option<ModelConfig> {
+    let model_of = |name: &str| -> Option<ModelConfig> {
         let table: toml::Table = presets::get(name)?.parse().ok()?;
         table.get("model")?.clone().try_into().ok()
     };
