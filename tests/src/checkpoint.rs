@@ -2,15 +2,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use burn::tensor::Device;
 use cwm_core::chess::MoveToken;
 use cwm_models::{
-    ModelConfig, NamedTensor, Parameters, TransformerConfig,
+    Model, ModelConfig, NamedTensor, Parameters, TransformerConfig,
     checkpoint::{
         Checkpoint, Dtype, EmbeddingRows, Header, TrainingFacts, WriteOptions, config::CONFIG_KEY,
         write,
     },
 };
-use cwm_tests::fuzz_bodies::{tiny_config, tiny_file};
+use cwm_tests::{
+    cwm::fixture,
+    fuzz_bodies::{tiny_config, tiny_file},
+};
 use proptest::{
     prelude::*,
     test_runner::{RngAlgorithm, TestRng, TestRunner},
@@ -267,5 +271,40 @@ fn the_documentation_lists_every_code() {
     assert!(codes.len() > 30, "the codes are no longer where this test looks");
     for code in codes {
         assert!(documented.contains(&format!("| `{code}` |")), "docs/formats.md lacks {code}");
+    }
+}
+
+#[test]
+fn the_references_weights_load_and_come_back() {
+    let file = std::fs::read(fixture("models/transformer/weights.safetensors")).unwrap();
+    let config = ModelConfig::Transformer(TransformerConfig {
+        move_vocab: 96,
+        start_move_id: 94,
+        pad_move_id: 95,
+        dropout: 0.0,
+        ..TransformerConfig::new(32, 2, 2)
+    });
+    let read = Checkpoint::read_any_vocabulary(&file, Some(&config.to_json())).unwrap();
+    let device = Device::flex();
+    let model = Model::from_parameters(&config, &read.tensors, &device).unwrap();
+    let back = model.named_parameters();
+    assert_eq!(bits(&back), bits(&read.tensors));
+    let written = write(&config, &back, None, WriteOptions::EXACT).unwrap();
+    let again = Checkpoint::read_any_vocabulary(&written, None).unwrap();
+    assert_eq!(bits(&again.tensors), bits(&read.tensors));
+}
+
+#[test]
+fn a_model_survives_its_checkpoint_in_every_form() {
+    let config = ModelConfig::Transformer(TransformerConfig::new(8, 2, 2));
+    let device = Device::flex();
+    let model = Model::new(&config, 7, &device).unwrap();
+    let parameters = model.named_parameters();
+    for options in [WriteOptions::EXACT, WriteOptions::REFERENCE] {
+        let file = write(&config, &parameters, None, options).unwrap();
+        let read = Checkpoint::read(&file, None).unwrap();
+        assert_eq!(read.info.rows, options.rows);
+        let loaded = Model::from_parameters(&read.config, &read.tensors, &device).unwrap();
+        assert_eq!(bits(&loaded.named_parameters()), bits(&parameters));
     }
 }
