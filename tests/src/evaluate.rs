@@ -19,10 +19,10 @@ fn the_default_job_prints_tables_and_what_to_do_next() {
     assert_eq!(said.stderr, "");
     for part in [
         "classics: 44 games",
-        "random-uniform: 200 games",
+        "random-uniform: 500 games, 165,460 steps",
         "naive-mover+rights+ep",
         "paper: mamba3 d512/l6",
-        "not on the games graded here",
+        "rows marked `paper` are published figures",
         "cwm predict",
         "cwm evaluate",
     ] {
@@ -140,7 +140,7 @@ fn a_reader_that_goes_away_is_no_failure() {
 #[test]
 fn previews_are_marked() {
     let said = cwm(evaluate(&["--human-sample", "--limit", "5"])).expect_done();
-    assert_eq!(said.stdout.matches("preview: at most the first 5 games").count(), 2);
+    assert_eq!(said.stdout.matches("preview: at most the first 5 games").count(), 1);
     let json = cwm(evaluate(&["--limit", "5", "--format", "json"])).expect_done().stdout;
     let report = EvalReport::from_json(&json).unwrap();
     assert_eq!((report.datasets[0].limit, report.evaluations[0].games), (Some(5), 5));

@@ -37,10 +37,27 @@ pub fn text(report: &EvalReport, detail: Detail) -> String {
         text += &block.heading;
         text.push('\n');
         text += &block.table.map_or(String::new(), |table| table.to_text());
-        block.notes.iter().for_each(|note| text += &format!("  {note}\n"));
+        block.notes.iter().flat_map(|note| wrapped(note)).for_each(|line| text += &line);
     }
     text
 }
+
+/// A note as indented lines of at most [`NOTE_WIDTH`] characters (a longer word stands alone).
+fn wrapped(note: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in note.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= NOTE_WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(format!("  {word}")),
+        }
+    }
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+const NOTE_WIDTH: usize = 96;
 
 /// The report as Markdown.
 pub fn markdown(report: &EvalReport, detail: Detail) -> String {
@@ -72,6 +89,12 @@ fn blocks(report: &EvalReport, detail: Detail) -> Vec<Block> {
             blocks.push(by_bin(&graded));
             blocks.push(first_mistakes(&graded));
         }
+    }
+    // What holds for several tables is said once, behind the last of them.
+    for i in 0..blocks.len() {
+        let (earlier, later) = blocks.split_at_mut(i + 1);
+        let said_later = |note: &String| later.iter().any(|block| block.notes.contains(note));
+        earlier[i].notes.retain(|note| !said_later(note));
     }
     blocks
 }
@@ -190,13 +213,24 @@ fn paper_rows(report: &EvalReport, split: Split, detail: Detail) -> Vec<&'static
 
 fn by_group(graded: &[&Evaluation]) -> Block {
     let mut header = vec!["labels right %"];
-    header.extend(LabelGroup::ALL.map(LabelGroup::name));
+    header.extend(LabelGroup::ALL.map(short_name));
     let mut table = Table::new(&header);
     for evaluation in graded {
         let shares = evaluation.label_groups.iter().map(|group| percent(&group.accuracy));
         table.push([evaluation.tracker.clone()].into_iter().chain(shares).collect());
     }
     Block { level: 1, heading: "By label group".into(), table: Some(table), notes: vec![] }
+}
+
+/// A label group's name for the head of a narrow column.
+const fn short_name(group: LabelGroup) -> &'static str {
+    match group {
+        LabelGroup::SideToMove => "side",
+        LabelGroup::CastlingRights => "castling",
+        LabelGroup::HalfmoveClock => "halfmove",
+        LabelGroup::FullmoveNumber => "fullmove",
+        LabelGroup::Pieces | LabelGroup::EnPassant => group.name(),
+    }
 }
 
 /// As many bins as fit a terminal: the first, the last, and even steps between.
@@ -230,8 +264,8 @@ fn by_bin(graded: &[&Evaluation]) -> Block {
 }
 
 fn first_mistakes(graded: &[&Evaluation]) -> Block {
-    let mut header = vec!["first mistake in % of games", "none", "median step"];
-    header.extend(LabelGroup::ALL.map(LabelGroup::name));
+    let mut header = vec!["% of games", "none", "median step"];
+    header.extend(LabelGroup::ALL.map(short_name));
     let mut table = Table::new(&header);
     for evaluation in graded {
         let of_games = |games: u64| percent(&Share::new(games, evaluation.games, None));
@@ -246,9 +280,9 @@ fn first_mistakes(graded: &[&Evaluation]) -> Block {
     }
     Block {
         level: 1,
-        heading: "First mistakes".into(),
+        heading: "First mistakes: where, and which label groups they touch".into(),
         table: Some(table),
-        notes: vec!["a first mistake may touch several label groups at once".into()],
+        notes: vec!["one mistake may touch several label groups at once".into()],
     }
 }
 

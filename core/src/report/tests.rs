@@ -100,7 +100,7 @@ fn every_face_names_every_tracker() {
         "a|model (partial)",
         "paper: transformer d128/l1",
         "paper: mamba3 d512/l6",
-        paper_note(),
+        "rows marked `paper` are published figures",
         "preview: at most the first 3 games",
         "`a|model` gave non-finite logits at 3 steps",
         "By label group",
@@ -108,6 +108,7 @@ fn every_face_names_every_tracker() {
     ] {
         assert!(text.contains(part), "`{part}` is missing in\n{text}");
     }
+    assert!(text.lines().all(|line| line.len() <= 100), "{text}");
     let markdown = markdown(&report, Detail { all_paper_rows: true, ..detail });
     assert!(markdown.contains("a\\|model (partial)"), "{markdown}");
     assert_eq!(markdown.matches("paper: ").count(), crate::paper::ROWS.len());
@@ -118,10 +119,6 @@ fn every_face_names_every_tracker() {
     assert_eq!(lines[3][..6], ["a|model", "transformer", "128", "1", "7", "knights"]);
     assert_eq!(lines[3][12], "a b");
     assert_eq!(tsv::prefix_bins(&report).lines().count(), 1 + 3 * 3);
-}
-
-fn paper_note() -> &'static str {
-    crate::paper::NOTE
 }
 
 #[test]

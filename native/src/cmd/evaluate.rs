@@ -134,11 +134,11 @@ fn percent(text: &str) -> Result<f64, String> {
 /// # Errors
 /// If a subject or games cannot be read, a tracker fails, or the report cannot be written.
 pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
+    let stop = Stop::listen()?;
     let subjects = subjects(&args)?;
-    let sources = sources(&args, progress)?;
+    let sources = sources(&args, progress, &stop)?;
     let resampling = Resampling { resamples: args.resamples, ..Resampling::default() };
     let job = Job { subjects, sources, resampling };
-    let stop = Stop::listen()?;
     let report = grade_all(&job, progress, &stop)?;
 
     let detail =
@@ -189,7 +189,7 @@ fn subjects(args: &Args) -> anyhow::Result<Vec<Subject>> {
     Ok(subjects)
 }
 
-fn sources(args: &Args, progress: &Progress) -> anyhow::Result<Vec<GameSource>> {
+fn sources(args: &Args, progress: &Progress, stop: &Stop) -> anyhow::Result<Vec<GameSource>> {
     let split = match args.split {
         SplitArg::All => Split::All,
         SplitArg::Train => Split::Train,
@@ -210,7 +210,9 @@ fn sources(args: &Args, progress: &Progress) -> anyhow::Result<Vec<GameSource>> 
         sources.push(GameSource::classics()?);
     }
     if let Some(games) = args.random {
-        sources.push(random(games.min(args.limit.unwrap_or(u64::MAX)), args, progress));
+        let games = games.min(args.limit.unwrap_or(u64::MAX));
+        let (seed, least) = (args.seed, args.min_fullmoves);
+        sources.push(GameSource::random(games, seed, least, progress, stop));
     }
     if sources.is_empty() {
         return Err(Failure::usage("no games to grade on")
@@ -224,11 +226,6 @@ fn sources(args: &Args, progress: &Progress) -> anyhow::Result<Vec<GameSource>> 
         }
     }
     Ok(sources.into_iter().map(|source| source.limited(args.limit)).collect())
-}
-
-fn random(games: u64, args: &Args, progress: &Progress) -> GameSource {
-    let task = progress.task("playing random games", games, "games");
-    GameSource::random(games, args.seed, args.min_fullmoves, || task.advance(1))
 }
 
 fn threshold(

@@ -14,8 +14,8 @@ use crate::{
     train::signals::Stop,
 };
 
-/// Random games that are graded: enough for intervals of a few percent, few enough for a minute on two cores.
-const RANDOM_GAMES: u64 = 200;
+/// Random games that are graded: enough for intervals of a few percent, few enough to be done in seconds.
+const RANDOM_GAMES: u64 = 500;
 
 /// Grades the shipped checkpoints and all baselines, and says what to try next.
 ///
@@ -25,12 +25,10 @@ pub fn run(progress: &Progress) -> anyhow::Result<Exit> {
     let mut subjects = Subject::all_shipped(DeviceChoice::CPU)?;
     let first_model = subjects.first().map(|subject| subject.info.name.clone());
     subjects.extend(Subject::baselines());
-    let task = progress.task("playing random games", RANDOM_GAMES, "games");
-    let random = GameSource::random(RANDOM_GAMES, 0, 10, || task.advance(1));
-    drop(task);
+    let stop = Stop::listen()?;
+    let random = GameSource::random(RANDOM_GAMES, 0, 10, progress, &stop);
     let sources = vec![GameSource::classics()?, random];
     let job = Job { subjects, sources, resampling: Resampling::default() };
-    let stop = Stop::listen()?;
     let report = grade_all(&job, progress, &stop)?;
     output::print(text(&report, Detail::default()))?;
     if stop.requested() {

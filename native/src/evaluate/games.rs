@@ -15,6 +15,8 @@ use sha2::{Digest, Sha256};
 use crate::{
     data::{Dataset, manifest, writer::hex},
     exit::Failure,
+    progress::Progress,
+    train::signals::Stop,
 };
 
 /// A named set of games that can be gone through several times.
@@ -64,10 +66,21 @@ impl GameSource {
         Ok(Self::listed("classics", Source::BuiltIn, Some(paper::Split::HeldOutReal), games))
     }
 
-    /// Uniformly random legal play; `played` hears of every game.
-    pub fn random(games: u64, seed: u64, min_fullmoves: u32, played: impl Fn()) -> Self {
-        let play = RandomPlay::new(seed, min_fullmoves).take(games as usize);
-        let moves = play.inspect(|_| played()).map(|game| game.moves).collect();
+    /// Uniformly random legal play; a stop request leaves fewer games.
+    pub fn random(
+        games: u64,
+        seed: u64,
+        min_fullmoves: u32,
+        progress: &Progress,
+        stop: &Stop,
+    ) -> Self {
+        let task = progress.task("playing random games", games, "games");
+        let moves = RandomPlay::new(seed, min_fullmoves)
+            .take(games as usize)
+            .take_while(|_| !stop.requested())
+            .inspect(|_| task.advance(1))
+            .map(|game| game.moves)
+            .collect();
         let source = Source::RandomUniform { seed, min_fullmoves };
         Self::listed("random-uniform", source, Some(paper::Split::RandomUniform), moves)
     }

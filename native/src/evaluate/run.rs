@@ -1,6 +1,6 @@
 //! Every subject on every set of games, into one report.
 
-use std::{ops::ControlFlow, thread};
+use std::{ops::ControlFlow, thread, time::Instant};
 
 use cwm_core::{
     event::Event,
@@ -49,6 +49,7 @@ pub fn grade_all(job: &Job, progress: &Progress, stop: &Stop) -> anyhow::Result<
             let (tracker, dataset) = (&subject.info.name, &source.info.name);
             let task = progress.task(&format!("{tracker} on {dataset}"), source.total(), "games");
             let mut games_done = 0;
+            let started = Instant::now();
             let grading = ahead(source.open()?, |games| {
                 let total = source.total();
                 subject.grade(dataset, source.info.en_passant, games, total, |event| {
@@ -60,6 +61,14 @@ pub fn grade_all(job: &Job, progress: &Progress, stop: &Stop) -> anyhow::Result<
                     }
                 })
             })?;
+            drop(task);
+            if subject.is_model() {
+                let (steps, secs) = (grading.counts.steps, started.elapsed().as_secs_f64());
+                progress.note(&format!(
+                    "{tracker} on {dataset}: {steps} steps in {secs:.1} s, {:.0} steps/s",
+                    steps as f64 / secs.max(1e-9)
+                ));
+            }
             report.evaluations.push(Evaluation::new(tracker, dataset, &grading, job.resampling));
         }
     }
