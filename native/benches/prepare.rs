@@ -104,6 +104,7 @@ fn bench(c: &mut Criterion) {
                         min_fullmoves: 10,
                         en_passant: EnPassant::Always,
                         id_key: IdKey::default(),
+                        quirks: false,
                     },
                     max_games: None,
                     shard_games: SHARD_GAMES,

@@ -89,7 +89,7 @@ impl State {
     }
 
     /// The labels of a position.
-    pub fn from_position(position: &Chess, en_passant: EnPassant) -> Self {
+    pub fn from_position<P: Position>(position: &P, en_passant: EnPassant) -> Self {
         let mut labels = [0; LABELS];
         let board = position.board();
         for square in board.occupied() {

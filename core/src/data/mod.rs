@@ -4,6 +4,7 @@ pub mod batch;
 pub mod games;
 pub mod ids;
 pub mod plan;
+pub mod quirks;
 pub mod result;
 pub mod skip;
 pub mod spec;

@@ -2,6 +2,8 @@
 //!
 //! A dataset directory appears complete or not at all, and its readers trust nothing in it.
 
+pub mod export;
+pub mod info;
 pub mod input;
 pub mod interrupt;
 pub mod manifest;

@@ -26,6 +26,7 @@ use super::{
         files::{expand, is_stdin},
         jsonl,
         pgn::{self, AtGames},
+        quirks::{self, AtQuirkGames},
         sniff::{HEAD_BYTES, sniff},
         source::Source,
         uci_lines,
@@ -48,6 +49,8 @@ pub struct Rules {
     pub en_passant: EnPassant,
     /// Derives the example ids.
     pub id_key: IdKey,
+    /// Whether PGN is read as the reference reads it.
+    pub quirks: bool,
 }
 
 impl Rules {
@@ -80,22 +83,19 @@ pub struct Job {
 pub fn prepare(job: &Job, target: Target, progress: &Progress) -> anyhow::Result<Manifest> {
     let interrupt = Interrupt::listen()?;
     let files = expand(&job.inputs)?;
+    let quirks = job.rules.quirks;
+    let spec = Spec::new(job.rules.en_passant);
     let mut intake = Intake {
-        writer: DatasetWriter::new(
-            target,
-            Spec::new(job.rules.en_passant),
-            false,
-            job.shard_games,
-        )?,
+        writer: DatasetWriter::new(target, spec, quirks, job.shard_games)?,
         skipped: SkipCounts::default(),
-        seen: HashSet::new(),
+        seen: (!quirks).then(HashSet::new),
         max_games: job.max_games.unwrap_or(u64::MAX),
         meter: Meter::new(&files, progress),
     };
     for file in &files {
         let source = Source::open(file, intake.meter.bytes_read.clone())?;
         let name = source.name.clone();
-        let Some((format, blocks)) = blocks_of(source)? else {
+        let Some((format, blocks)) = blocks_of(source, quirks)? else {
             progress.note(&format!("`{name}` is empty"));
             continue;
         };
@@ -133,8 +133,10 @@ fn origin(job: &Job, files: &[PathBuf]) -> Origin {
         let name = path.file_name().unwrap_or(path.as_os_str());
         if is_stdin(path) { "stdin".into() } else { name.to_string_lossy().into_owned() }
     });
-    let mut settings =
-        BTreeMap::from([("min-fullmoves".to_string(), job.rules.min_fullmoves.into())]);
+    let mut settings = BTreeMap::from([
+        ("min-fullmoves".to_string(), job.rules.min_fullmoves.into()),
+        ("keep-reference-quirks".to_string(), job.rules.quirks.into()),
+    ]);
     if let Some(games) = job.max_games {
         settings.insert("max-games".to_string(), games.into());
     }
@@ -149,7 +151,7 @@ fn origin(job: &Job, files: &[PathBuf]) -> Origin {
 type BoxedBlocks = Box<dyn Iterator<Item = anyhow::Result<Block>> + Send>;
 
 /// Recognises a source and cuts it into blocks; `None` if it is empty.
-fn blocks_of(source: Source) -> anyhow::Result<Option<(Format, BoxedBlocks)>> {
+fn blocks_of(source: Source, quirks: bool) -> anyhow::Result<Option<(Format, BoxedBlocks)>> {
     let Source { name, mut text, .. } = source;
     let mut head = Vec::new();
     let reading = |name: &str| format!("reading `{name}`");
@@ -159,6 +161,7 @@ fn blocks_of(source: Source) -> anyhow::Result<Option<(Format, BoxedBlocks)>> {
         .with_context(|| reading(&name))?;
     let Some(format) = sniff(&name, &head)? else { return Ok(None) };
     let blocks: Box<dyn Iterator<Item = std::io::Result<Block>> + Send> = match format {
+        Format::Pgn if quirks => Box::new(Blocks::new(text, AtQuirkGames, head)),
         Format::Pgn => Box::new(Blocks::new(text, AtGames, head)),
         Format::UciLines | Format::Jsonl => Box::new(Blocks::new(text, AtLines, head)),
     };
@@ -173,6 +176,7 @@ fn parse_block(block: &Block, format: Format, rules: &Rules) -> Parsed {
             parsed.skipped.add(SkipReason::TooLarge);
             parsed
         }
+        (Block::Text(text), Format::Pgn) if rules.quirks => quirks::parse(text, rules),
         (Block::Text(text), Format::Pgn) => pgn::parse(text, rules),
         (Block::Text(text), Format::UciLines) => uci_lines::parse(text, rules),
         (Block::Text(text), Format::Jsonl) => jsonl::parse(text, rules),
@@ -183,8 +187,13 @@ fn parse_block(block: &Block, format: Format, rules: &Rules) -> Parsed {
 struct Intake {
     writer: DatasetWriter,
     skipped: SkipCounts,
-    seen: HashSet<u64>,
-    max_games: u64,
+    let mut settings = BTreeMap::from([
+        ("min-fullmoves".to_string(), job.rules.min_fullmoves.into()),
+        ("keep-reference-quirks".to_string(), job.rules.quirks.into()),
+    ]);
+    if let Some(games) = job.max_games {
+        settings.insert("max-games".to_string(), games.into());
+    }
     meter: Meter,
 }
 
@@ -193,15 +202,22 @@ impl Intake {
     /// which the last game was kept.
     fn take(&mut self, parsed: Parsed) -> anyhow::Result<ControlFlow<()>> {
         self.skipped.merge(&parsed.skipped);
+        let mut replays = parsed.replays.iter().peekable();
         for (index, (id, moves)) in parsed.games.iter().enumerate() {
             if self.is_full() {
                 break;
             }
-            if self.seen.insert(fingerprint(id)) {
-                self.writer.push(id, moves, parsed.games.result(index), None)?;
+            let replay = replays.next_if(|(at, _)| *at == index).map(|(_, replay)| replay);
+            if self.seen.as_mut().is_none_or(|seen| seen.insert(fingerprint(id))) {
+                self.writer.push(id, moves, parsed.games.result(index), replay)?;
             } else {
                 self.skipped.add(SkipReason::Duplicate);
             }
+        }
+        if let Some(why) = parsed.abort {
+            return Err(Failure::data(why)
+                .hint("leave --keep-reference-quirks away to keep such games")
+                .into());
         }
         self.meter.show(self.writer.counts().games, self.skipped.total());
         Ok(if self.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })

@@ -1,12 +1,14 @@
 //! `cwm data`: make, convert and describe datasets.
 
+mod export;
+mod info;
 mod prepare;
 mod random;
 
 use std::path::Path;
 
 use clap::Subcommand;
-use cwm_core::chess::EnPassant;
+use cwm_core::{chess::EnPassant, data::Split};
 
 use crate::{data::Manifest, exit::Exit, progress::Progress};
 
@@ -23,6 +25,10 @@ enum Command {
     Prepare(prepare::Args),
     /// Play uniformly random legal games into a dataset
     Random(random::Args),
+    /// Write a dataset as the reference's JSON lines
+    Export(export::Args),
+    /// Say what a dataset holds and check it
+    Info(info::Args),
 }
 
 /// Runs `cwm data`.
@@ -33,6 +39,8 @@ pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
     match args.command {
         Command::Prepare(args) => prepare::run(args, progress),
         Command::Random(args) => random::run(args, progress),
+        Command::Export(args) => export::run(args, progress),
+        Command::Info(args) => info::run(args, progress),
     }
 }
 
@@ -49,6 +57,25 @@ impl From<EnPassantArg> for EnPassant {
         match arg {
             EnPassantArg::Always => EnPassant::Always,
             EnPassantArg::Legal => EnPassant::Legal,
+        }
+    }
+}
+
+/// `--split`.
+#[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
+enum SplitArg {
+    #[default]
+    All,
+    Train,
+    Validation,
+}
+
+impl From<SplitArg> for Split {
+    fn from(arg: SplitArg) -> Split {
+        match arg {
+            SplitArg::All => Split::All,
+            SplitArg::Train => Split::Train,
+            SplitArg::Validation => Split::Validation,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::{
         prepare::{Job, Rules, prepare},
         writer::SHARD_GAMES,
     },
-    exit::Exit,
+    exit::{Exit, Failure},
     output,
     progress::Progress,
 };
@@ -48,6 +48,13 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     en_passant: EnPassantArg,
 
+    /// Read PGN exactly as the reference does, oddities included
+    ///
+    /// Other starts, Chess960 and known variants are kept, errors in the main line cut a game short, null moves are
+    /// packed as 0, ids may repeat. Such a dataset may hold games that only `cwm data export` can replay.
+    #[arg(long)]
+    keep_reference_quirks: bool,
+
     /// Games per shard
     #[arg(long, value_name = "GAMES", default_value_t = SHARD_GAMES, value_parser = clap::value_parser!(u64).range(1..))]
     shard_games: u64,
@@ -71,6 +78,13 @@ Examples:
 /// # Errors
 /// If an input cannot be read or the dataset cannot be written.
 pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
+    if args.keep_reference_quirks && matches!(args.en_passant, EnPassantArg::Legal) {
+        return Err(Failure::usage(
+            "--keep-reference-quirks labels en passant after every double push",
+        )
+        .hint("leave --en-passant away")
+        .into());
+    }
     let target = Target::new(&args.out, args.force)?;
     let key = std::env::var_os("CHESS_WORLD_MODEL_ID_KEY").unwrap_or_default();
     let key = key.to_string_lossy();
@@ -80,6 +94,7 @@ pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
             min_fullmoves: args.min_fullmoves,
             en_passant: args.en_passant.into(),
             id_key: IdKey::new(key.as_bytes()),
+            quirks: args.keep_reference_quirks,
         },
         max_games: args.max_games,
         shard_games: args.shard_games,

@@ -5,6 +5,7 @@ pub mod files;
 pub mod jsonl;
 pub mod parsed;
 pub mod pgn;
+pub mod quirks;
 pub mod sniff;
 pub mod source;
 pub mod uci_lines;

@@ -13,4 +13,6 @@ pub struct Parsed {
     pub replays: Vec<(usize, Replay)>,
     /// The games left out so far.
     pub skipped: SkipCounts,
+    /// Why the whole run must stop behind these games.
+    pub abort: Option<String>,
 }

@@ -18,14 +18,17 @@ use crate::data::prepare::Rules;
 #[derive(Debug, Clone, Copy)]
 pub struct AtGames;
 
+/// What the end of a text will turn out to be is unknown: a game found sequentially begins well before it.
+pub(super) fn sure_part(text: &[u8]) -> usize {
+    text.len().saturating_sub(1024)
+}
+
 impl Cut for AtGames {
     fn last_end(&self, text: &[u8]) -> Option<usize> {
         pgn::last_game(text).or_else(|| {
-            // What the end of `text` will turn out to be is unknown: stay away from it.
-            let sure = text.len().saturating_sub(1024);
             let mut lexer = Lexer::new(text);
             let mut end = None;
-            while lexer.next_game() && lexer.offset() < sure {
+            while lexer.next_game() && lexer.offset() < sure_part(text) {
                 end = Some(lexer.offset()).filter(|&at| at > 0).or(end);
             }
             end
