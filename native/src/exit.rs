@@ -67,13 +67,14 @@ impl Failure {
     /// Adds `did you mean` with the candidate nearest to `found`, if one is near.
     #[must_use]
     pub fn nearest<'a>(self, found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Self {
+        // Swapped or missing letters leave several at the same similarity: the fewest edits decide.
         let best = candidates
             .into_iter()
-            .map(|c| (strsim::jaro_winkler(found, c), c))
-            .filter(|(score, _)| *score > 0.7)
-            .max_by(|a, b| a.0.total_cmp(&b.0));
+            .map(|c| (strsim::jaro_winkler(found, c), strsim::levenshtein(found, c), c))
+            .filter(|(score, ..)| *score > 0.7)
+            .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
         match best {
-            Some((_, candidate)) => self.hint(format!("did you mean `{candidate}`?")),
+            Some((.., candidate)) => self.hint(format!("did you mean `{candidate}`?")),
             None => self,
         }
     }

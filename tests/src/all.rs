@@ -12,6 +12,7 @@ mod evaluate;
 mod fuzz;
 mod layout;
 mod metrics;
+mod train;
 mod trainer;
 mod transformer;
 
