@@ -187,13 +187,9 @@ fn parse_block(block: &Block, format: Format, rules: &Rules) -> Parsed {
 struct Intake {
     writer: DatasetWriter,
     skipped: SkipCounts,
-    let mut settings = BTreeMap::from([
-        ("min-fullmoves".to_string(), job.rules.min_fullmoves.into()),
-        ("keep-reference-quirks".to_string(), job.rules.quirks.into()),
-    ]);
-    if let Some(games) = job.max_games {
-        settings.insert("max-games".to_string(), games.into());
-    }
+    /// Ids so far; the reference does not care.
+    seen: Option<HashSet<u64>>,
+    max_games: u64,
     meter: Meter,
 }
 
