@@ -8,42 +8,22 @@
 //! `1.`; a single blank line inside a game does not end it. A blank line before an `[Event ` tag ends everything, also a
 //! comment that was never closed, so that one damaged game cannot swallow the next.
 
-use std::{borrow::Cow, ops::Range};
+mod border;
+mod tag;
 
-use memchr::{memchr, memchr_iter};
+use std::ops::Range;
 
+use memchr::memchr;
+
+use self::{
+    border::{find_game, is_blank, is_event},
+    tag::read_tag,
+};
+pub use self::{
+    border::{first_game, last_game},
+    tag::Tag,
+};
 use crate::data::GameResult;
-
-/// A tag of a game's header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tag<'a> {
-    /// The name.
-    pub name: &'a [u8],
-    /// The value as written, escapes included.
-    pub raw: &'a [u8],
-}
-
-impl<'a> Tag<'a> {
-    /// The value without escapes; what is no UTF-8 is replaced.
-    pub fn value(&self) -> Cow<'a, str> {
-        let text = String::from_utf8_lossy(self.raw);
-        if !text.contains('\\') {
-            return text;
-        }
-        let mut plain = String::with_capacity(text.len());
-        let mut chars = text.chars();
-        while let Some(c) = chars.next() {
-            match (c, chars.clone().next()) {
-                ('\\', Some(next @ ('"' | '\\'))) => {
-                    plain.push(next);
-                    chars.next();
-                }
-                _ => plain.push(c),
-            }
-        }
-        Cow::Owned(plain)
-    }
-}
 
 /// What the main line holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,10 +85,6 @@ const DELIMITER: [bool; 256] = {
     }
     table
 };
-
-fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c)
-}
 
 impl<'a> Lexer<'a> {
     /// A lexer at the beginning of `text`; a byte order mark is passed over.
@@ -364,75 +340,6 @@ impl<'a> Lexer<'a> {
         self.words += 1;
         Some(Token::Word(word))
     }
-}
-
-/// Reads `[Name "value"]`; also its length.
-fn read_tag(text: &[u8]) -> Option<(Tag<'_>, usize)> {
-    let inner = text.strip_prefix(b"[")?;
-    let name_length =
-        inner.iter().position(|b| !(b.is_ascii_alphanumeric() || b"_+#=:-".contains(b)))?;
-    if name_length == 0 {
-        return None;
-    }
-    let gap = inner[name_length..].iter().position(|b| !matches!(b, b' ' | b'\t'))?;
-    let quote = name_length + gap;
-    if gap == 0 || inner[quote] != b'"' {
-        return None;
-    }
-    let value = &inner[quote + 1..];
-    let line = &value[..memchr(b'\n', value).unwrap_or(value.len())];
-    let (mut end, mut close) = (line.len(), line.len());
-    let mut i = 0;
-    while i < line.len() {
-        match line[i] {
-            b'\\' => i += 1,
-            b'"' => {
-                // A quote inside the value is one that no bracket follows.
-                let blanks = line[i + 1..].iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
-                if line.get(i + 1 + blanks) == Some(&b']') {
-                    (end, close) = (i, i + 2 + blanks);
-                    break;
-                }
-            }
-            _ => {}
-        }
-        i += 1;
-    }
-    if close == line.len() && end == line.len() {
-        // No end on this line: up to the last quote, or the whole line.
-        end = line.iter().rposition(|&b| b == b'"').unwrap_or(line.len());
-    }
-    let tag = Tag { name: &inner[..name_length], raw: &line[..end] };
-    Some((tag, 1 + quote + 1 + close))
-}
-
-fn is_event(text: &[u8]) -> bool {
-    text.starts_with(b"[Event ")
-}
-
-/// The offset of an `[Event ` tag behind a blank line.
-fn find_game(text: &[u8]) -> Option<usize> {
-    memchr_iter(b'\n', text)
-        .map(|at| at + 1)
-        .find(|&at| is_event(&text[at..]) && ends_with_blank_line(&text[..at]))
-}
-
-fn ends_with_blank_line(text: &[u8]) -> bool {
-    let line = text.strip_suffix(b"\n").unwrap_or(text);
-    let before = line.iter().rposition(|&b| b == b'\n').map_or(line, |at| &line[at + 1..]);
-    before.iter().all(|&b| is_blank(b))
-}
-
-/// The offset of the last place where a new game surely begins: an `[Event ` tag behind a blank line, not at 0.
-pub fn last_game(text: &[u8]) -> Option<usize> {
-    memchr::memrchr_iter(b'\n', text)
-        .map(|at| at + 1)
-        .find(|&at| at < text.len() && is_event(&text[at..]) && ends_with_blank_line(&text[..at]))
-}
-
-/// As [`last_game`], the first.
-pub fn first_game(text: &[u8]) -> Option<usize> {
-    find_game(text)
 }
 
 /// A result at the beginning of a text, and its length.
