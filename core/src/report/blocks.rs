@@ -5,6 +5,8 @@ use super::{
 };
 use crate::{
     chess::{EnPassant, label::LabelGroup},
+    data,
+    metrics::BIN_STEPS,
     paper::{self, Split, Variant},
 };
 
@@ -86,7 +88,7 @@ fn blocks(report: &EvalReport, detail: Detail) -> Vec<Block> {
         blocks.push(summary(report, dataset, &graded, detail));
         if detail.breakdown {
             blocks.push(by_group(&graded));
-            blocks.push(by_bin(&graded));
+            blocks.push(by_bin(&graded, dataset.split, detail));
             blocks.push(first_mistakes(&graded));
         }
     }
@@ -179,7 +181,11 @@ fn describe(source: &Source) -> String {
         Source::RandomUniform { seed, min_fullmoves } => {
             format!("random-uniform, seed {seed}, at least {min_fullmoves} full moves")
         }
-        Source::Stored { path, .. } => path.clone(),
+        Source::Stored { path, part: data::Split::All, .. } => path.clone(),
+        Source::Stored { path, part: data::Split::Train, .. } => format!("{path}, training split"),
+        Source::Stored { path, part: data::Split::Validation, .. } => {
+            format!("{path}, validation split")
+        }
         Source::BuiltIn => "built-in".to_string(),
     }
 }
@@ -236,31 +242,44 @@ const fn short_name(group: LabelGroup) -> &'static str {
 /// As many bins as fit a terminal: the first, the last, and even steps between.
 const BIN_COLUMNS: usize = 8;
 
-fn by_bin(graded: &[&Evaluation]) -> Block {
+fn by_bin(graded: &[&Evaluation], split: Option<Split>, detail: Detail) -> Block {
     let bins = graded.iter().map(|e| e.prefix_bins.len()).max().unwrap_or(0);
-    let mut shown: Vec<usize> = if bins <= BIN_COLUMNS {
+    let beside_paper = split == Some(Split::RandomUniform) && detail.all_paper_rows;
+    let mut shown: Vec<usize> = if beside_paper {
+        paper::BIN_STARTS.iter().map(|start| start / BIN_STEPS).collect()
+    } else if bins <= BIN_COLUMNS {
         (0..bins).collect()
     } else {
         (0..BIN_COLUMNS).map(|i| i * (bins - 1) / (BIN_COLUMNS - 1)).collect()
     };
     shown.dedup();
     let mut header = vec!["exact states %".to_string()];
-    header.extend(shown.iter().map(|bin| format!("{}-{}", bin * 20, bin * 20 + 20)));
+    header.extend(shown.iter().map(|bin| format!("{}-{}", bin * BIN_STEPS, (bin + 1) * BIN_STEPS)));
     let mut table = Table { header, rows: vec![] };
+    let row = |name: String, cells: Vec<String>| [vec![name], cells].concat();
     if let Some(widest) = graded.iter().max_by_key(|e| e.prefix_bins.len()) {
-        let steps = shown
-            .iter()
-            .map(|&bin| grouped(widest.prefix_bins[bin].exact_state_accuracy.denominator));
-        table.push(["steps".to_string()].into_iter().chain(steps).collect());
+        let steps = |&bin: &usize| {
+            let bin = widest.prefix_bins.get(bin);
+            grouped(bin.map_or(0, |bin| bin.exact_state_accuracy.denominator))
+        };
+        table.push(row("steps".into(), shown.iter().map(steps).collect()));
     }
     for evaluation in graded {
-        let shares = shown.iter().map(|&bin| {
+        let share = |&bin: &usize| {
             let bin = evaluation.prefix_bins.get(bin);
             bin.map_or("-".to_string(), |bin| percent(&bin.exact_state_accuracy))
-        });
-        table.push([evaluation.tracker.clone()].into_iter().chain(shares).collect());
+        };
+        table.push(row(evaluation.tracker.clone(), shown.iter().map(share).collect()));
     }
-    Block { level: 1, heading: "By prefix bin (steps)".into(), table: Some(table), notes: vec![] }
+    let mut notes = Vec::new();
+    if beside_paper {
+        for (family, exact, _) in &paper::BINS_D512 {
+            let cells = exact.iter().map(|percent| format!("{percent:.2}")).collect();
+            table.push(row(format!("paper: {family} d512/l6"), cells));
+        }
+        notes.push(paper::NOTE.to_string());
+    }
+    Block { level: 1, heading: "By prefix bin (steps)".into(), table: Some(table), notes }
 }
 
 fn first_mistakes(graded: &[&Evaluation]) -> Block {

@@ -18,7 +18,7 @@ pub use blocks::{Detail, grouped, markdown, text};
 pub use evaluation::{Evaluation, FirstMistakeGroup, FirstMistakeStep, GroupShare, PrefixBin};
 pub use share::{LossMean, Share};
 
-use crate::{chess::EnPassant, metrics::Resampling, paper::Split};
+use crate::{chess::EnPassant, data, metrics::Resampling, paper::Split};
 
 /// The value of `schema` in every report.
 pub const SCHEMA: &str = "cwm-eval-report";
@@ -59,8 +59,10 @@ pub enum Source {
     Stored {
         /// Where it lay.
         path: String,
-        /// SHA-256 of its manifest, in hex.
-        manifest_sha256: Option<String>,
+        /// The part that was graded, by hash of the games' ids.
+        part: data::Split,
+        /// SHA-256 that names its data, in hex, as its manifest gives it.
+        data_sha256: Option<String>,
     },
     /// Games that ship with the tool.
     BuiltIn,

@@ -111,7 +111,11 @@ fn every_face_names_every_tracker() {
     assert!(text.lines().all(|line| line.len() <= 100), "{text}");
     let markdown = markdown(&report, Detail { all_paper_rows: true, ..detail });
     assert!(markdown.contains("a\\|model (partial)"), "{markdown}");
-    assert_eq!(markdown.matches("paper: ").count(), crate::paper::ROWS.len());
+    assert_eq!(
+        markdown.matches("paper: ").count(),
+        crate::paper::ROWS.len() + crate::paper::BINS_D512.len()
+    );
+    assert!(markdown.contains("| 480-500 |"), "{markdown}");
     let tsv = tsv::summary(&report);
     let lines: Vec<Vec<&str>> = tsv.lines().map(|l| l.split('\t').collect()).collect();
     assert_eq!(lines.len(), 4);

@@ -10,14 +10,8 @@ use cwm_core::{
     report::{DatasetInfo, Source},
 };
 use cwm_models::splits::CLASSICS_PGN;
-use sha2::{Digest, Sha256};
 
-use crate::{
-    data::{Dataset, manifest, writer::hex},
-    exit::Failure,
-    progress::Progress,
-    train::signals::Stop,
-};
+use crate::{data::Dataset, exit::Failure, progress::Progress, train::signals::Stop};
 
 /// A named set of games that can be gone through several times.
 #[derive(Debug)]
@@ -93,7 +87,6 @@ impl GameSource {
         let dataset = Dataset::open(dir)?;
         // An early look: what cannot be replayed is refused before anything is graded.
         drop(dataset.games(split)?);
-        let manifest_bytes = std::fs::read(dir.join(manifest::FILE))?;
         let resembles = match dataset.manifest().origin.command.as_str() {
             "random" => paper::Split::RandomUniform,
             _ => paper::Split::HeldOutReal,
@@ -102,7 +95,8 @@ impl GameSource {
             name: name.to_string(),
             source: Source::Stored {
                 path: dir.display().to_string(),
-                manifest_sha256: Some(hex(&Sha256::digest(&manifest_bytes))),
+                part: split,
+                data_sha256: Some(dataset.manifest().data_sha256()),
             },
             en_passant: dataset.spec().en_passant,
             split: Some(resembles),
