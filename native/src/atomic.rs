@@ -13,7 +13,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     write_with(path, |file| file.write_all(bytes))
 }
 
-/// Like [`write`], with the content streamed by `fill`.
+/// Like [`write()`], with the content streamed by `fill`.
 pub fn write_with(
     path: &Path,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
