@@ -1,7 +1,7 @@
 //! A position under any of the rules that the reference replays, and its moves as the reference packs them.
 
 use shakmaty::{
-    CastlingMode, Color, EnPassantMode, Move, Position, PositionError, Role, Square,
+    CastlingMode, Color, EnPassantMode, Move, Position, PositionError, Square,
     fen::Fen,
     variant::{Variant, VariantPosition},
 };
@@ -144,18 +144,6 @@ impl QuirkBoard {
                 if self.chess960 && to != rook =>
             {
                 Err(MoveFault::Illegal)
-            }
-            // A king's move to where castling would take it.
-            (
-                WrittenMove::Normal { role: Some(Role::King), file, rank, to, promotion: None },
-                Err(MoveFault::Illegal),
-            ) if !self.chess960 => {
-                let fits = |m: &Move| {
-                    matches!(m, Move::Castle { king, .. }
-                        if file.is_none_or(|f| f == king.file()) && rank.is_none_or(|r| r == king.rank()))
-                        && self.token(*m).parts().is_some_and(|(_, target, _)| target == to)
-                };
-                self.position.legal_moves().iter().copied().find(fits).ok_or(MoveFault::Illegal)
             }
             (_, found) => found,
         }

@@ -314,9 +314,17 @@ impl Movetext {
         let Some(top) = self.stack.last_mut() else { return };
         let mut board = self.nodes[*top].board.clone();
         let pushed = written(word).ok_or(MoveFault::NotAMove).and_then(|w| board.push_written(w));
-        let Ok(token) = pushed else {
-            self.skipping = 1;
-            return;
+        let token = match pushed {
+            Ok(token) => token,
+            // The reference plays it all the same.
+            Err(MoveFault::Null) => {
+                self.refused = Some(SkipReason::NullMove);
+                return;
+            }
+            Err(_) => {
+                self.skipping = 1;
+                return;
+            }
         };
         if self.nodes.len() >= MAX_POSITIONS {
             self.refused = Some(SkipReason::TooLarge);
@@ -375,7 +383,7 @@ fn is_rank(byte: u8) -> bool {
 fn move_length(text: &[u8]) -> usize {
     // [NBKRQ]?[a-h]?[1-8]?[-x]? square, each part taken if that leads to a square in the end.
     let first = text.first().copied().unwrap_or(0);
-    if is_file(first) || b"NBKRQ".contains(&first) {
+    if is_file(first) || is_rank(first) || b"NBKRQ-x".contains(&first) {
         for parts in (0..16_u8).rev() {
             let mut at = 0;
             let mut take = |part: u8, fits: fn(u8) -> bool| {
