@@ -67,14 +67,15 @@ impl Failure {
     /// Adds `did you mean` with the candidate nearest to `found`, if one is near.
     #[must_use]
     pub fn nearest<'a>(self, found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Self {
-        // Swapped or missing letters leave several at the same similarity: the fewest edits decide.
+        let alike = |c: &str| c.chars().zip(found.chars()).take_while(|(x, y)| x == y).count();
+        // Of equally similar ones, the one that begins most alike: `d12` more likely means `d128` than `d512`.
         let best = candidates
             .into_iter()
-            .map(|c| (strsim::jaro_winkler(found, c), strsim::levenshtein(found, c), c))
-            .filter(|(score, ..)| *score > 0.7)
-            .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+            .map(|c| (strsim::jaro_winkler(found, c), c))
+            .filter(|(score, _)| *score > 0.7)
+            .max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| alike(a.1).cmp(&alike(b.1))));
         match best {
-            Some((.., candidate)) => self.hint(format!("did you mean `{candidate}`?")),
+            Some((_, candidate)) => self.hint(format!("did you mean `{candidate}`?")),
             None => self,
         }
     }
@@ -103,4 +104,20 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
             .downcast_ref::<std::io::Error>()
             .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_candidate_is_suggested() {
+        let hint = |found: &str| {
+            let names = ["transformer-d128", "transformer-d512", "slice-d128"];
+            Failure::usage("unknown").nearest(found, names).hint
+        };
+        assert_eq!(hint("transformer-d12").as_deref(), Some("did you mean `transformer-d128`?"));
+        assert_eq!(hint("slice-128").as_deref(), Some("did you mean `slice-d128`?"));
+        assert_eq!(hint("xyzzy"), None);
+    }
 }

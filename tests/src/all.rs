@@ -10,6 +10,7 @@ mod data;
 mod eval_golden;
 mod evaluate;
 mod fuzz;
+mod help;
 mod layout;
 mod metrics;
 mod train;
