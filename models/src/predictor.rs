@@ -1,8 +1,6 @@
 //! A model as a tracker: whole games graded in parallel on packed rows, or followed move by move with a cache of keys
 //! and values.
 
-use std::sync::Arc;
-
 use cwm_core::{
     chess::{MoveToken, State, Trajectory, label::LABELS},
     tracker::{Prediction, TrackError, Tracker},
@@ -77,18 +75,34 @@ impl Predictor {
     }
 
     fn part(&self, games: &[&Trajectory]) -> Result<Part, TrackError> {
-        let lengths = games.iter().map(|game| game.steps() as u32).collect();
+        let lengths: Vec<u32> = games.iter().map(|game| game.steps() as u32).collect();
         let tokens = games.iter().flat_map(|game| game.tokens()).copied();
-        let labels: Vec<u8> =
-            games.iter().flat_map(|game| game.states()).flat_map(|state| *state.labels()).collect();
-        Ok(Part { tokens: self.pack(tokens, lengths)?, labels: labels.into() })
+        let rows: usize = games.iter().map(|game| game.steps()).sum();
+        let mut labels = Vec::with_capacity(rows * LABELS);
+        for state in games.iter().flat_map(|game| game.states()) {
+            labels.extend_from_slice(state.labels());
+        }
+        Ok(Part { tokens: self.pack(tokens, lengths)?, labels })
+    }
+
+    /// Grades games that run through the network together, on the calling thread.
+    fn grade_fused(&self, games: &[&Trajectory]) -> Result<Vec<Prediction>, TrackError> {
+        let part = self.part(games)?;
+        predictions(games, &self.model.grade_fused(&part.tokens, &part.labels))
+    }
+
+    async fn grade_portable(&self, games: &[&Trajectory]) -> Result<Vec<Prediction>, TrackError> {
+        let part = self.part(games)?;
+        let hidden = self.model.hidden(&part.tokens, None);
+        let grades = self.model.grade_hidden(hidden, Some(part.labels.into())).await;
+        predictions(games, &grades.map_err(device_error)?)
     }
 }
 
 /// Games that run through the network together.
 struct Part {
     tokens: PackedTokens,
-    labels: Arc<[u8]>,
+    labels: Vec<u8>,
 }
 
 /// Cuts games into runs of about [`ROWS`] steps.
@@ -162,21 +176,15 @@ impl Tracker for Predictor {
 
     async fn grade(&self, games: &[&Trajectory]) -> Result<Vec<Prediction>, TrackError> {
         let runs = runs(games);
-        let parts = runs.iter().map(|games| self.part(games)).collect::<Result<Vec<_>, _>>()?;
-        let grades = if self.model.is_fused() {
-            parallel::map(parts, |part| self.model.grade_fused(&part.tokens, &part.labels))
-        } else {
-            let mut grades = Vec::with_capacity(parts.len());
-            for part in parts {
-                let hidden = self.model.hidden(&part.tokens, None);
-                let grade = self.model.grade_hidden(hidden, Some(part.labels)).await;
-                grades.push(grade.map_err(device_error)?);
-            }
-            grades
-        };
         let mut all = Vec::with_capacity(games.len());
-        for (games, grades) in runs.iter().zip(&grades) {
-            all.extend(predictions(games, grades)?);
+        if self.model.is_fused() {
+            for graded in parallel::map(runs, |games| self.grade_fused(games)) {
+                all.extend(graded?);
+            }
+        } else {
+            for games in runs {
+                all.extend(self.grade_portable(games).await?);
+            }
         }
         Ok(all)
     }

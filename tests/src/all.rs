@@ -9,6 +9,7 @@ mod cli;
 mod data;
 mod eval_golden;
 mod evaluate;
+mod forms;
 mod fuzz;
 mod help;
 mod layout;

@@ -178,16 +178,10 @@ pub fn backward(
                 );
                 multiply(d_keys, head_width, true, d_scores, turned.queries(block));
                 multiply(&mut d_queries, head_width, false, d_scores.t(), turned.keys(keys));
-                for (i, d) in d_queries.chunks_exact(head_width).take(queries).enumerate() {
-                    let position = start + i;
-                    let out = &mut d_qkv[position * 3 * width + offset..][..head_width];
-                    rope.turn_back(position, d, turned.scale, out);
-                }
+                let d_queries = &d_queries[..queries * head_width];
+                turn_rows_back(d_queries, rope, turned.scale, start, d_qkv, width, offset);
             }
-            for (position, d) in d_keys.chunks_exact(head_width).enumerate() {
-                let out = &mut d_qkv[position * 3 * width + width + offset..][..head_width];
-                rope.turn_back(position, d, 1.0, out);
-            }
+            turn_rows_back(d_keys, rope, 1.0, 0, d_qkv, width, width + offset);
         }
         row += steps;
     }
@@ -260,6 +254,24 @@ fn turn_rows(
     for (position, out) in out.chunks_exact_mut(head_width).enumerate() {
         let x = &qkv[position * 3 * width + offset..][..head_width];
         rope.turn(position, x, scale, out);
+    }
+}
+
+/// The way back: gradients `d` of turned rows, the first at step `start`, into their channels of `d_qkv`.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
+fn turn_rows_back(
+    d: &[f32],
+    rope: &RopeTable,
+    scale: f32,
+    start: usize,
+    d_qkv: &mut [f32],
+    width: usize,
+    offset: usize,
+) {
+    let head_width = rope.width();
+    for (i, d) in d.chunks_exact(head_width).enumerate() {
+        let out = &mut d_qkv[(start + i) * 3 * width + offset..][..head_width];
+        rope.turn_back(start + i, d, scale, out);
     }
 }
 

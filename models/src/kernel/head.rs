@@ -167,16 +167,31 @@ impl ColumnLoss {
 
     /// Adds a label, and turns its `logits [C, rows]` into their gradients if asked for.
     fn add(&mut self, logits: &mut [f32], bias: &[f32], truth: Truth, want_gradients: bool) {
-        let stride = self.columns.stride;
-        for row in 0..self.count {
-            let class = truth.class(row, bias.len());
-            self.columns.linear[row] -= f64::from(logits[class * stride + row] + bias[class]);
-        }
-        softmax(logits, bias, &mut self.columns, want_gradients.then_some(self.scale));
+        self.subtract_true_logits(logits, bias, truth);
+        largest(logits, bias, &mut self.columns);
         if want_gradients {
+            softmax(logits, bias, &mut self.columns, self.scale);
+            let stride = self.columns.stride;
             for row in 0..self.count {
                 logits[truth.class(row, bias.len()) * stride + row] -= self.scale;
             }
+        } else {
+            exponential_sums(logits, bias, &mut self.columns);
+        }
+    }
+
+    /// Adds a label whose largest logits by column are known.
+    fn add_below(&mut self, logits: &[f32], bias: &[f32], truth: Truth, largest: &[f32]) {
+        self.subtract_true_logits(logits, bias, truth);
+        self.columns.max[..largest.len()].copy_from_slice(largest);
+        exponential_sums(logits, bias, &mut self.columns);
+    }
+
+    fn subtract_true_logits(&mut self, logits: &[f32], bias: &[f32], truth: Truth) {
+        let stride = self.columns.stride;
+        for (row, linear) in self.columns.linear[..self.count].iter_mut().enumerate() {
+            let class = truth.class(row, bias.len());
+            *linear -= f64::from(logits[class * stride + row] + bias[class]);
         }
     }
 
@@ -186,34 +201,64 @@ impl ColumnLoss {
     }
 }
 
-/// Largest logit and sum of exponentials by column, added to the row sums; with `scale`, also the probabilities times
-/// `scale`, in place of the logits.
+impl Columns {
+    /// Takes `max` and `sum` of one label into the row sums.
+    #[inline(always)]
+    fn close_label(&mut self) {
+        let stride = self.stride;
+        let (linear, max) = (&mut self.linear[..stride], &self.max[..stride]);
+        for i in 0..stride {
+            linear[i] += f64::from(max[i]);
+        }
+        let (product, sum) = (&mut self.product[..stride], &self.sum[..stride]);
+        for i in 0..stride {
+            product[i] *= f64::from(sum[i]);
+        }
+    }
+}
+
+/// Largest logit by column.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
-fn softmax(logits: &mut [f32], bias: &[f32], columns: &mut Columns, scale: Option<f32>) {
-    let stride = columns.stride;
-    let (max, sum) = (&mut columns.max[..stride], &mut columns.sum[..stride]);
+fn largest(logits: &[f32], bias: &[f32], columns: &mut Columns) {
+    let max = &mut columns.max[..columns.stride];
     max.fill(f32::MIN);
-    for (row, &b) in logits.chunks_exact(stride).zip(bias) {
+    for (row, &b) in logits.chunks_exact(max.len()).zip(bias) {
         for (max, x) in max.iter_mut().zip(row) {
             let x = x + b;
             *max = if x > *max { x } else { *max };
         }
     }
+}
+
+/// Sums of exponentials by column below the largest logits, added to the row sums.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
+fn exponential_sums(logits: &[f32], bias: &[f32], columns: &mut Columns) {
+    let stride = columns.stride;
+    let (max, sum) = (&columns.max[..stride], &mut columns.sum[..stride]);
     sum.fill(0.0);
-    for (row, &b) in logits.chunks_exact_mut(stride).zip(bias) {
-        for ((x, max), sum) in row.iter_mut().zip(&*max).zip(sum.iter_mut()) {
-            let e = exp((*x + b) - max);
-            *x = e;
-            *sum += e;
+    for (row, &b) in logits.chunks_exact(stride).zip(bias) {
+        for i in 0..stride {
+            sum[i] += exp((row[i] + b) - max[i]);
         }
     }
-    for (linear, max) in columns.linear.iter_mut().zip(&*max) {
-        *linear += f64::from(*max);
+    columns.close_label();
+}
+
+/// The same, with the probabilities times `scale` in place of the logits.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
+fn softmax(logits: &mut [f32], bias: &[f32], columns: &mut Columns, scale: f32) {
+    let stride = columns.stride;
+    let (max, sum) = (&columns.max[..stride], &mut columns.sum[..stride]);
+    sum.fill(0.0);
+    for (row, &b) in logits.chunks_exact_mut(stride).zip(bias) {
+        for i in 0..stride {
+            let e = exp((row[i] + b) - max[i]);
+            row[i] = e;
+            sum[i] += e;
+        }
     }
-    for (product, sum) in columns.product.iter_mut().zip(&*sum) {
-        *product *= f64::from(*sum);
-    }
-    let Some(scale) = scale else { return };
+    columns.close_label();
+    let sum = &mut columns.sum[..stride];
     for sum in sum.iter_mut() {
         *sum = scale / *sum;
     }
@@ -257,19 +302,15 @@ impl Head<'_> {
                 for label in block {
                     let classes = logit_range(label);
                     let first = classes.start - range.start;
-                    let logits = &mut logits[first * stride..(first + classes.len()) * stride];
+                    let logits = &logits[first * stride..(first + classes.len()) * stride];
                     let bias = &self.bias[classes];
                     argmax(logits, bias, &mut best);
                     for (row, class) in chunk.clone().zip(&best.class) {
                         grades.classes[row * LABELS + label] = *class as u8;
                     }
                     if let Some(labels) = labels {
-                        loss.add(
-                            logits,
-                            bias,
-                            Truth { labels, label, first_row: chunk.start },
-                            false,
-                        );
+                        let truth = Truth { labels, label, first_row: chunk.start };
+                        loss.add_below(logits, bias, truth, &best.value[..stride]);
                     }
                 }
             }
@@ -318,7 +359,7 @@ fn argmax(logits: &[f32], bias: &[f32], best: &mut Best) {
     let stride = best.stride;
     let (value, class) = (&mut best.value[..stride], &mut best.class[..stride]);
     let zero = &mut best.zero[..stride];
-    value.fill(f32::NEG_INFINITY);
+    value.fill(f32::MIN);
     class.fill(0);
     for (c, (row, &b)) in logits.chunks_exact(stride).zip(bias).enumerate() {
         for i in 0..stride {

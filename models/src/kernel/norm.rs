@@ -27,15 +27,20 @@ pub fn backward(dy: &[f32], x: &[f32], w: &[f32], eps: f32) -> (Vec<f32>, Vec<f3
     let mut scaled = vec![0.0; width];
     let rows = x.chunks_exact(width).zip(dy.chunks_exact(width));
     for ((x, dy), dx) in rows.zip(dx.chunks_exact_mut(width)) {
+        let (x, dy, dx) = (&x[..width], &dy[..width], &mut dx[..width]);
         let inverse = inverse_rms(x, eps);
+        // Slices of one length, and a loop for each result: else these loops run one number at a time.
+        let (scaled, dw) = (&mut scaled[..width], &mut dw[..width]);
         for i in 0..width {
             scaled[i] = dy[i] * w[i];
+        }
+        for i in 0..width {
             dw[i] += dy[i] * (x[i] * inverse);
         }
         // d(1/rms)/dx brings back the projection of the gradient on x.
-        let along = dot(&scaled, x) * inverse * inverse * inverse / width as f32;
-        for ((dx, scaled), x) in dx.iter_mut().zip(&scaled).zip(x) {
-            *dx = scaled * inverse - x * along;
+        let along = dot(scaled, x) * inverse * inverse * inverse / width as f32;
+        for i in 0..width {
+            dx[i] = scaled[i] * inverse - x[i] * along;
         }
     }
     (dx, dw)

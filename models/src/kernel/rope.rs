@@ -64,10 +64,20 @@ impl RopeTable {
     #[inline(always)]
     pub fn turn(&self, position: usize, x: &[f32], scale: f32, out: &mut [f32]) {
         let (cos, partner) = self.at(position);
-        let pairs = x.chunks_exact(2).zip(out.chunks_exact_mut(2));
-        for ((x, out), (c, s)) in pairs.zip(cos.chunks_exact(2).zip(partner.chunks_exact(2))) {
-            out[0] = (x[0] * c[0] + x[1] * s[0]) * scale;
-            out[1] = (x[1] * c[1] + x[0] * s[1]) * scale;
+        let (x, x_tail) = x.as_chunks::<LANES>();
+        let (out, out_tail) = out.as_chunks_mut::<LANES>();
+        let (cos, cos_tail) = cos.as_chunks::<LANES>();
+        let (partner, partner_tail) = partner.as_chunks::<LANES>();
+        let chunks = x.len().min(out.len()).min(cos.len()).min(partner.len());
+        for i in 0..chunks {
+            let (x, cos, partner) = (&x[i], &cos[i], &partner[i]);
+            let neighbours = swap_neighbours(x);
+            for c in 0..LANES {
+                out[i][c] = (x[c] * cos[c] + neighbours[c] * partner[c]) * scale;
+            }
+        }
+        for c in 0..out_tail.len() {
+            out_tail[c] = (x_tail[c] * cos_tail[c] + x_tail[c ^ 1] * partner_tail[c]) * scale;
         }
     }
 
@@ -75,12 +85,35 @@ impl RopeTable {
     #[inline(always)]
     pub fn turn_back(&self, position: usize, d: &[f32], scale: f32, out: &mut [f32]) {
         let (cos, partner) = self.at(position);
-        let pairs = d.chunks_exact(2).zip(out.chunks_exact_mut(2));
-        for ((d, out), (c, s)) in pairs.zip(cos.chunks_exact(2).zip(partner.chunks_exact(2))) {
-            out[0] = (d[0] * c[0] + d[1] * s[1]) * scale;
-            out[1] = (d[1] * c[1] + d[0] * s[0]) * scale;
+        let (d, d_tail) = d.as_chunks::<LANES>();
+        let (out, out_tail) = out.as_chunks_mut::<LANES>();
+        let (cos, cos_tail) = cos.as_chunks::<LANES>();
+        let (partner, partner_tail) = partner.as_chunks::<LANES>();
+        let chunks = d.len().min(out.len()).min(cos.len()).min(partner.len());
+        for i in 0..chunks {
+            let (d, cos, partner) = (&d[i], &cos[i], &partner[i]);
+            let (neighbours, partner) = (swap_neighbours(d), swap_neighbours(partner));
+            for c in 0..LANES {
+                out[i][c] = (d[c] * cos[c] + neighbours[c] * partner[c]) * scale;
+            }
+        }
+        for c in 0..out_tail.len() {
+            let neighbour = d_tail[c ^ 1] * partner_tail[c ^ 1];
+            out_tail[c] = (d_tail[c] * cos_tail[c] + neighbour) * scale;
         }
     }
+}
+
+/// Channels that are turned together.
+const LANES: usize = 16;
+
+/// Channels `2i` and `2i + 1` change places: one shuffle of a vector register.
+#[inline(always)]
+fn swap_neighbours(x: &[f32; LANES]) -> [f32; LANES] {
+    [
+        x[1], x[0], x[3], x[2], x[5], x[4], x[7], x[6], x[9], x[8], x[11], x[10], x[13], x[12],
+        x[15], x[14],
+    ]
 }
 
 #[cfg(test)]
@@ -100,15 +133,21 @@ mod tests {
     }
 
     #[test]
-    fn backward_is_the_transpose() {
-        let table = RopeTable::new(6, 10);
-        let x = [0.3, -1.0, 2.0, 0.7, 0.1, -0.4];
-        let d = [1.0, 0.5, -0.2, 0.9, -1.3, 0.4];
-        let (mut y, mut dx) = ([0.0; 6], [0.0; 6]);
-        table.turn(7, &x, 0.5, &mut y);
-        table.turn_back(7, &d, 0.5, &mut dx);
-        let a: f32 = y.iter().zip(d).map(|(a, b)| a * b).sum();
-        let b: f32 = x.iter().zip(dx).map(|(a, b)| a * b).sum();
-        assert!((a - b).abs() < 1e-5);
+    fn pairs_turn_alike_at_every_width() {
+        for width in (2..=70).step_by(2) {
+            let table = RopeTable::new(width, 10);
+            let (cos, partner) = table.at(7);
+            let x: Vec<f32> = (0..width).map(|c| (c * 7 % 11) as f32 - 5.0).collect();
+            let d: Vec<f32> = (0..width).map(|c| (c * 5 % 13) as f32 - 6.0).collect();
+            let (mut y, mut dx) = (vec![9.0; width], vec![9.0; width]);
+            table.turn(7, &x, 0.5, &mut y);
+            table.turn_back(7, &d, 0.5, &mut dx);
+            for c in 0..width {
+                let other = c ^ 1;
+                assert_eq!(y[c], (x[c] * cos[c] + x[other] * partner[c]) * 0.5, "{c} of {width}");
+                let back = (d[c] * cos[c] + d[other] * partner[other]) * 0.5;
+                assert_eq!(dx[c], back, "{c} of {width}");
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use burn::module::{ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
+use multiversion::multiversion;
 
 use crate::{Model, model::numbers, parallel};
 
@@ -42,6 +43,7 @@ pub(super) fn add_lanes(lanes: Vec<GradientSum>) -> (f64, Vec<Vec<f32>>) {
     (loss, sums)
 }
 
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
 fn add(sum: &mut [f32], x: &[f32]) {
     for (sum, x) in sum.iter_mut().zip(x) {
         *sum += x;
