@@ -227,9 +227,9 @@ fn wrong_settings_are_named_with_the_nearest_right_one() {
     assert!(output.stderr.contains("train.batch_size"), "{}", output.stderr);
 
     // Settings that a run was not started with do not resume it.
-    lab.train("runs", &["--max-steps", "2"]).expect_done();
+    lab.train("runs", &["--max-steps", "5"]).expect_done();
     let run = lab.run("runs");
     let output =
-        lab.train("runs", &["--max-steps", "3", "--resume", run.to_str().unwrap()]).expect_code(2);
+        lab.train("runs", &["--max-steps", "6", "--resume", run.to_str().unwrap()]).expect_code(2);
     assert!(output.stderr.contains("other settings"), "{}", output.stderr);
 }

@@ -15,7 +15,7 @@ use cwm_core::{
 use cwm_models::{
     checkpoint::{DatasetFacts, TrainingFacts},
     device::DeviceChoice,
-    train::Trainer,
+    train::{TrainError, Trainer},
 };
 use serde_json::json;
 
@@ -201,7 +201,13 @@ impl Job {
             settings.train.seed,
             &self.device,
         )
-        .map_err(|e| Failure::new(Exit::Device, e).into())
+        .map_err(|error| {
+            let exit = match error {
+                TrainError::Device(_) => Exit::Device,
+                _ => Exit::Usage,
+            };
+            Failure::new(exit, error).into()
+        })
     }
 
     /// The run to work in, with its standing if it has a checkpoint.
