@@ -1,4 +1,4 @@
-//! Short, seeded runs of the bodies that `tests/fuzz` runs for hours.
+//! Short, seeded runs of the bodies that `tests/fuzz` runs for hours. `CWM_FUZZ_FACTOR` makes them longer.
 
 use cwm_core::{
     chess::{EnPassant, Trajectory, parse::parse_games},
@@ -78,9 +78,10 @@ fn mutated(seed: &[u8], rng: &mut ChaCha8Rng) -> Vec<u8> {
 
 /// Runs `body` on random bytes and on changes of the `seeds`.
 fn run(cases: u32, seeds: &[Vec<u8>], body: impl Fn(&[u8])) {
+    let factor = std::env::var("CWM_FUZZ_FACTOR").ok().and_then(|f| f.parse().ok()).unwrap_or(1);
     seeds.iter().for_each(|seed| body(seed));
     let mut rng = ChaCha8Rng::seed_from_u64(0);
-    for case in 0..cases {
+    for case in 0..cases.saturating_mul(factor) {
         let bytes = if case % 8 == 0 {
             let mut noise = vec![0; rng.random_range(0..200)];
             rng.fill_bytes(&mut noise);

@@ -122,7 +122,7 @@ impl Card<'_> {
                 "## Scores\n\nNot graded yet: `cwm evaluate DIR --random 1000 --seed 0`.\n"
             );
         };
-        writeln!(out, "## Scores\n")?;
+        writeln!(out, "## Scores")?;
         let detail = Detail { breakdown: true, ..Detail::default() };
         let markdown = report::markdown(report, detail);
         // Its own title goes, its headings become ours.
@@ -164,13 +164,16 @@ fn training(out: &mut String, facts: &TrainingFacts) -> fmt::Result {
     row("optimiser steps", Some(grouped(facts.steps)))?;
     row("games read", facts.games_seen.map(grouped))?;
     row("positions read", facts.positions_seen.map(grouped))?;
-    row("time", facts.wall_secs.map(|s| format!("{:.2} h", s / 3600.0)))?;
+    row("time", facts.time_text())?;
     row("device", facts.device.clone())?;
     row("seed", facts.seed.map(|s| s.to_string()))?;
     row("tool", facts.tool.clone())?;
-    if !facts.settings.is_empty() {
+    // The network's shape stands in config.json.
+    let mut settings =
+        facts.settings.iter().filter(|(key, _)| !key.starts_with("model.")).peekable();
+    if settings.peek().is_some() {
         writeln!(out, "\n| setting | value |\n|---|---|")?;
-        for (key, value) in &facts.settings {
+        for (key, value) in settings {
             writeln!(out, "| `{}` | {} |", cell(key), cell(value))?;
         }
     }

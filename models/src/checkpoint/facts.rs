@@ -80,6 +80,15 @@ impl TrainingFacts {
     /// The metadata key.
     pub const KEY: &'static str = "cwm.training";
 
+    /// The training time in words, e.g. `1.75 h`.
+    pub fn time_text(&self) -> Option<String> {
+        self.wall_secs.map(|secs| match secs {
+            60.0..3600.0 => format!("{:.1} min", secs / 60.0),
+            3600.0.. => format!("{:.2} h", secs / 3600.0),
+            _ => format!("{secs:.0} s"),
+        })
+    }
+
     /// The facts as JSON; numbers that JSON lacks (NaN) become `null`, which reads back as absent.
     pub fn to_json(&self) -> String {
         // Strings as keys, numbers and text as values: nothing here fails to serialise.
@@ -103,6 +112,10 @@ mod tests {
         assert_eq!(serde_json::from_str::<TrainingFacts>(&facts.to_json()).unwrap(), facts);
         let odd = serde_json::from_str::<TrainingFacts>(r#"{"steps":3,"mood":[{}]}"#).unwrap();
         assert_eq!(odd.steps, 3);
+        let time = |secs| TrainingFacts { wall_secs: Some(secs), ..Default::default() }.time_text();
+        assert_eq!(time(7.4).as_deref(), Some("7 s"));
+        assert_eq!(time(90.0).as_deref(), Some("1.5 min"));
+        assert_eq!(time(6300.0).as_deref(), Some("1.75 h"));
         let nan = TrainingFacts { wall_secs: Some(f64::NAN), ..Default::default() };
         assert_eq!(serde_json::from_str::<TrainingFacts>(&nan.to_json()).unwrap().wall_secs, None);
     }

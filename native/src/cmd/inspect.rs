@@ -122,8 +122,8 @@ fn checkpoint_text(file: &Path, run: Option<&RunState>, summary: &Summary) -> St
     };
     line("checkpoint", file.display().to_string());
     if let Some(run) = run {
-        let kept = run.checkpoint_steps.len();
-        line("run", format!("{}, {kept} checkpoints kept", run.state));
+        let steps = run.checkpoint_steps.iter().map(|&step| grouped(step)).collect::<Vec<_>>();
+        line("run", format!("{}, checkpoints at steps {}", run.state, steps.join(", ")));
     }
     line("family", summary.family.clone());
     let preset = match &summary.preset {
@@ -186,8 +186,8 @@ fn facts_lines(facts: &TrainingFacts, line: &mut impl FnMut(&str, String)) {
     if let Some(positions) = facts.positions_seen {
         trained += &format!(", {} positions read", grouped(positions));
     }
-    if let Some(secs) = facts.wall_secs {
-        trained += &format!(", {:.2} h", secs / 3600.0);
+    if let Some(time) = facts.time_text() {
+        trained += &format!(", {time}");
     }
     line("trained", trained);
     if let Some(data) = &facts.dataset {
