@@ -15,6 +15,7 @@
 
 mod board;
 mod reader;
+mod words;
 
 pub use board::{QuirkBoard, ReplayError, replay};
 pub use reader::{QuirkGame, QuirkReader};
