@@ -8,6 +8,16 @@ use std::io::{self, Write};
 use anyhow::Context;
 use serde::Serialize;
 
+/// How a command prints what it found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Format {
+    /// Lines for reading.
+    #[default]
+    Text,
+    /// One JSON document.
+    Json,
+}
+
 /// Writes a result, exactly as given.
 pub fn print(text: impl AsRef<str>) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();

@@ -9,7 +9,11 @@ use std::{
 use cwm_models::backend::{BURN_VERSION, Backend};
 use serde::Serialize;
 
-use crate::{exit::Exit, output, version};
+use crate::{
+    exit::Exit,
+    output::{self, Format},
+    version,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,16 +27,6 @@ pub struct Args {
     /// How the findings are printed
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
-}
-
-/// Formats of the findings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-enum Format {
-    /// Lines for reading.
-    #[default]
-    Text,
-    /// One JSON document.
-    Json,
 }
 
 /// Everything that `cwm doctor` finds.

@@ -13,7 +13,7 @@ use crate::{
     checkpoint,
     data::manifest::{self, Manifest},
     exit::Exit,
-    output,
+    output::{self, Format},
     train::run_dir::RunDir,
 };
 
@@ -37,16 +37,6 @@ pub struct Args {
     /// How the description is printed
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
-}
-
-/// Formats of the description.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-enum Format {
-    /// Lines for reading.
-    #[default]
-    Text,
-    /// One JSON document.
-    Json,
 }
 
 /// What was found.

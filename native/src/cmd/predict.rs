@@ -15,7 +15,8 @@ use cwm_core::{
 use crate::{
     evaluate::{Subject, subject::device_of},
     exit::{Exit, Failure},
-    output, version,
+    output::{self, Format},
+    version,
 };
 
 const EXAMPLES: &str = "\
@@ -61,16 +62,6 @@ pub struct Args {
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
-}
-
-/// Formats of the answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-enum Format {
-    /// A line a ply, and both boards at the first mistake.
-    #[default]
-    Text,
-    /// One JSON document.
-    Json,
 }
 
 /// Bytes of a PGN file that are read at most: this command is for single games.

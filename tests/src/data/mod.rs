@@ -1,5 +1,6 @@
 //! Datasets: random play, preparation, storage, exchange.
 
+mod overlap;
 mod random;
 
 use std::path::{Path, PathBuf};

@@ -10,7 +10,7 @@ use crate::{
         info::{Survey, render, survey},
     },
     exit::Exit,
-    output,
+    output::{self, Format},
     progress::Progress,
 };
 
@@ -29,15 +29,6 @@ pub struct Args {
     /// How to say it
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: Format,
-}
-
-#[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
-enum Format {
-    /// For a reader
-    #[default]
-    Text,
-    /// One JSON document
-    Json,
 }
 
 const EXAMPLES: &str = "\

@@ -2,6 +2,7 @@
 
 mod export;
 mod info;
+mod overlap;
 mod prepare;
 mod random;
 
@@ -29,6 +30,8 @@ enum Command {
     Export(export::Args),
     /// Say what a dataset holds and check it
     Info(info::Args),
+    /// Tell whether test sets share games with a training set
+    Overlap(overlap::Args),
 }
 
 /// Runs `cwm data`.
@@ -41,6 +44,7 @@ pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
         Command::Random(args) => random::run(args, progress),
         Command::Export(args) => export::run(args, progress),
         Command::Info(args) => info::run(args, progress),
+        Command::Overlap(args) => overlap::run(args, progress),
     }
 }
 
