@@ -7,7 +7,7 @@
 use multiversion::multiversion;
 
 use super::{
-    math::exp,
+    math::{COLUMNS, columns, columns_mut, exp},
     matrix::{Matrix, multiply, scratch},
     random::Dropout,
     rope::RopeTable,
@@ -15,8 +15,6 @@ use super::{
 
 /// Queries in a block.
 const QUERIES: usize = 64;
-/// Blocks are padded to a multiple of this many queries.
-const LANES: usize = 16;
 
 /// Sizes of an attention over packed rows.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +42,7 @@ struct Block {
 fn blocks(steps: usize) -> impl Iterator<Item = Block> {
     (0..steps).step_by(QUERIES).map(move |start| {
         let queries = QUERIES.min(steps - start);
-        let stride = queries.next_multiple_of(LANES);
+        let stride = queries.next_multiple_of(COLUMNS);
         Block { start, queries, stride, keys: start + queries }
     })
 }
@@ -204,7 +202,7 @@ struct Turned {
 impl Turned {
     fn new(steps: usize, width: usize) -> Self {
         Turned {
-            queries: scratch((steps + LANES) * width),
+            queries: scratch((steps + COLUMNS) * width),
             keys: scratch(steps * width),
             width,
             scale: 1.0 / (width as f32).sqrt(),
@@ -222,7 +220,7 @@ impl Turned {
             1.0,
             &mut self.keys[..steps * width],
         );
-        self.queries[steps * width..(steps + LANES) * width].fill(0.0);
+        self.queries[steps * width..(steps + COLUMNS) * width].fill(0.0);
     }
 
     fn queries(&self, block: Block) -> Matrix<'_> {
@@ -289,8 +287,10 @@ fn softmax_columns(scores: &mut [f32], stride: usize, start: usize) {
         }
     }
     for (key, row) in scores.chunks_exact_mut(stride).enumerate() {
-        for (x, max) in row.iter_mut().zip(&*max) {
-            *x = exp(*x - max);
+        for (row, max) in columns_mut(row).iter_mut().zip(columns(max)) {
+            for i in 0..COLUMNS {
+                row[i] = exp(row[i] - max[i]);
+            }
         }
         row[..key.saturating_sub(start).min(stride)].fill(0.0);
         for (sum, x) in sum.iter_mut().zip(&*row) {
@@ -318,11 +318,14 @@ fn drop(
 ) {
     let rows = probabilities.chunks_exact_mut(stride).zip(dropped.chunks_exact_mut(stride));
     for (key, (row, dropped)) in rows.enumerate() {
-        let first = element(key, start);
-        for (i, (p, out)) in row.iter_mut().zip(dropped).enumerate() {
-            let factor = dropout.factor(first.wrapping_add(i as u32));
-            *out = *p * factor;
-            *p = if factor == 0.0 { -*p } else { *p };
+        let mut first = element(key, start);
+        for (p, out) in columns_mut(row).iter_mut().zip(columns_mut(dropped)) {
+            for i in 0..COLUMNS {
+                let factor = dropout.factor(first.wrapping_add(i as u32));
+                out[i] = p[i] * factor;
+                p[i] = if factor == 0.0 { -p[i] } else { p[i] };
+            }
+            first = first.wrapping_add(COLUMNS as u32);
         }
     }
 }
@@ -350,6 +353,7 @@ fn softmax_columns_backward(
     for ((p, dropped), d) in rows.zip(d.chunks_exact_mut(stride)) {
         // The product has left the padding as it was.
         d[queries..].fill(0.0);
+        let (p, dropped, d) = (&p[..stride], &mut dropped[..stride], &d[..stride]);
         for i in 0..stride {
             let kept = if p[i].is_sign_negative() { 0.0 } else { p[i] * scale };
             dropped[i] = kept;
@@ -358,6 +362,7 @@ fn softmax_columns_backward(
     }
     let rows = probabilities.chunks_exact(stride).zip(d.chunks_exact_mut(stride));
     for (p, d) in rows {
+        let (p, d) = (&p[..stride], &mut d[..stride]);
         for i in 0..stride {
             let d_probability = if p[i].is_sign_negative() { 0.0 } else { d[i] * scale };
             d[i] = p[i].abs() * (d_probability - along[i]);

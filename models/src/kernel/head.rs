@@ -14,12 +14,15 @@ use multiversion::multiversion;
 
 use super::{
     linear::add_row_sums,
-    math::exp,
+    math::{COLUMNS, columns, columns_mut, exp},
     matrix::{Matrix, multiply, scratch},
 };
 
 /// Rows whose logits exist at a time.
 const CHUNK_ROWS: usize = 128;
+
+/// Rows are padded to a multiple of this, four vectors of 16, so that vectorised loops over them leave no remainder.
+const PADDED_ROWS: usize = 64;
 
 /// Labels whose logits exist at a time; the ranges have 416, 416, 534 and 512 logits.
 const BLOCKS: [Range<usize>; 4] = [0..32, 32..64, 64..73, 73..75];
@@ -92,7 +95,7 @@ impl<'a> Head<'a> {
             let weight = self.block(&range);
             for chunk in chunks(rows) {
                 let count = chunk.len();
-                let stride = count.next_multiple_of(16);
+                let stride = count.next_multiple_of(PADDED_ROWS);
                 let logits = &mut logits[..range.len() * stride];
                 let hidden = self.rows(hidden, &chunk);
                 multiply(logits, stride, false, weight, hidden.t());
@@ -219,8 +222,8 @@ impl Columns {
 
 /// Largest logit by column.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
-fn largest(logits: &[f32], bias: &[f32], columns: &mut Columns) {
-    let max = &mut columns.max[..columns.stride];
+fn largest(logits: &[f32], bias: &[f32], sums: &mut Columns) {
+    let max = &mut sums.max[..sums.stride];
     max.fill(f32::MIN);
     for (row, &b) in logits.chunks_exact(max.len()).zip(bias) {
         for (max, x) in max.iter_mut().zip(row) {
@@ -232,38 +235,42 @@ fn largest(logits: &[f32], bias: &[f32], columns: &mut Columns) {
 
 /// Sums of exponentials by column below the largest logits, added to the row sums.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
-fn exponential_sums(logits: &[f32], bias: &[f32], columns: &mut Columns) {
-    let stride = columns.stride;
-    let (max, sum) = (&columns.max[..stride], &mut columns.sum[..stride]);
-    sum.fill(0.0);
+fn exponential_sums(logits: &[f32], bias: &[f32], sums: &mut Columns) {
+    let stride = sums.stride;
+    let (max, sum) = (columns(&sums.max[..stride]), columns_mut(&mut sums.sum[..stride]));
+    sum.fill([0.0; COLUMNS]);
     for (row, &b) in logits.chunks_exact(stride).zip(bias) {
-        for i in 0..stride {
-            sum[i] += exp((row[i] + b) - max[i]);
+        for (row, (max, sum)) in columns(row).iter().zip(max.iter().zip(&mut *sum)) {
+            for i in 0..COLUMNS {
+                sum[i] += exp((row[i] + b) - max[i]);
+            }
         }
     }
-    columns.close_label();
+    sums.close_label();
 }
 
 /// The same, with the probabilities times `scale` in place of the logits.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
-fn softmax(logits: &mut [f32], bias: &[f32], columns: &mut Columns, scale: f32) {
-    let stride = columns.stride;
-    let (max, sum) = (&columns.max[..stride], &mut columns.sum[..stride]);
-    sum.fill(0.0);
+fn softmax(logits: &mut [f32], bias: &[f32], sums: &mut Columns, scale: f32) {
+    let stride = sums.stride;
+    let (max, sum) = (columns(&sums.max[..stride]), columns_mut(&mut sums.sum[..stride]));
+    sum.fill([0.0; COLUMNS]);
     for (row, &b) in logits.chunks_exact_mut(stride).zip(bias) {
-        for i in 0..stride {
-            let e = exp((row[i] + b) - max[i]);
-            row[i] = e;
-            sum[i] += e;
+        for (row, (max, sum)) in columns_mut(row).iter_mut().zip(max.iter().zip(&mut *sum)) {
+            for i in 0..COLUMNS {
+                let e = exp((row[i] + b) - max[i]);
+                row[i] = e;
+                sum[i] += e;
+            }
         }
     }
-    columns.close_label();
-    let sum = &mut columns.sum[..stride];
-    for sum in sum.iter_mut() {
-        *sum = scale / *sum;
+    sums.close_label();
+    let factors = &mut sums.sum[..stride];
+    for factor in factors.iter_mut() {
+        *factor = scale / *factor;
     }
     for row in logits.chunks_exact_mut(stride) {
-        for (x, factor) in row.iter_mut().zip(&*sum) {
+        for (x, factor) in row.iter_mut().zip(&*factors) {
             *x *= factor;
         }
     }
@@ -292,7 +299,7 @@ impl Head<'_> {
         let mut logits = scratch(BLOCK_LOGITS * CHUNK_ROWS);
         for chunk in chunks(rows) {
             let count = chunk.len();
-            let stride = count.next_multiple_of(16);
+            let stride = count.next_multiple_of(PADDED_ROWS);
             let mut loss = ColumnLoss::new(stride, count, 1.0);
             let mut best = Best::new(stride);
             for block in BLOCKS {
@@ -362,11 +369,14 @@ fn argmax(logits: &[f32], bias: &[f32], best: &mut Best) {
     value.fill(f32::MIN);
     class.fill(0);
     for (c, (row, &b)) in logits.chunks_exact(stride).zip(bias).enumerate() {
+        // Tells the compiler that no index below can fail: a loop with a way out keeps its last numbers scalar.
+        let row = &row[..stride];
         for i in 0..stride {
-            let x = row[i] + b;
-            let better = x > value[i];
-            value[i] = if better { x } else { value[i] };
-            class[i] = if better { c as u32 } else { class[i] };
+            // All is read first: a class that is read only where it stays would need a branch.
+            let (x, old, old_class) = (row[i] + b, value[i], class[i]);
+            let better = x > old;
+            value[i] = if better { x } else { old };
+            class[i] = if better { c as u32 } else { old_class };
             zero[i] += x * 0.0;
         }
     }

@@ -32,6 +32,22 @@ pub fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
+/// Numbers that a loop with a long body takes together. As the extent of an array it spares the compiler's own choice,
+/// four vectors at a time and what remains one by one. (Short bodies would be unrolled and lose by it.)
+pub const COLUMNS: usize = 16;
+
+/// A row in groups of [`COLUMNS`].
+#[inline(always)]
+pub fn columns(row: &[f32]) -> &[[f32; COLUMNS]] {
+    row.as_chunks().0
+}
+
+/// A row in groups of [`COLUMNS`].
+#[inline(always)]
+pub fn columns_mut(row: &mut [f32]) -> &mut [[f32; COLUMNS]] {
+    row.as_chunks_mut().0
+}
+
 /// Half the accumulators of a horizontal sum, which are 32: a fixed number, so that sums do not depend on the machine.
 const LANES: usize = 16;
 

@@ -8,7 +8,7 @@ mod state;
 mod trainer;
 
 pub use microbatch::BatchError;
-pub use optimizer::{AdamW, OptimizerConfig};
+pub use optimizer::{AdamW, OptimizerConfig, Step, clip_factor, global_norm};
 pub use schedule::{ScheduleConfig, ScheduleKind};
 pub use state::StateError;
 pub use trainer::{StepReport, TrainError, Trainer};
