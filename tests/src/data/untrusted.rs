@@ -51,6 +51,8 @@ fn error_of(dir: &Path) -> String {
     format!("{by_load:#}")
 }
 
+type Change = fn(&Path);
+
 #[derive(Clone)]
 struct Columns {
     id: ArrayRef,
@@ -159,7 +161,7 @@ fn made_up_rows_are_refused_with_the_reason() {
 
 #[test]
 fn changed_files_are_found_out() {
-    let changes: [(&str, fn(&Path), &str); 7] = [
+    let changes: [(&str, Change, &str); 7] = [
         (
             "cut off",
             |dir| {
