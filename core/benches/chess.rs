@@ -4,6 +4,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use cwm_core::chess::{MoveToken, State, random::RandomPlay, replay::Replayer};
+use shakmaty::{Chess, san::SanPlus};
 
 fn games(n: usize) -> Vec<Vec<MoveToken>> {
     RandomPlay::new(0, 10).take(n).map(|game| game.moves).collect()
@@ -40,29 +41,39 @@ fn tokens_to_states(c: &mut Criterion) {
     group.finish();
 }
 
-fn moves_to_tokens(c: &mut Criterion) {
+fn text_to_tokens(c: &mut Criterion) {
     let games = games(100);
     let plies: usize = games.iter().map(Vec::len).sum();
-    let texts: Vec<String> = games
-        .iter()
-        .map(|moves| moves.iter().map(|m| m.to_string()).collect::<Vec<_>>().join(" "))
-        .collect();
     let mut group = c.benchmark_group("text to tokens");
     group.throughput(Throughput::Elements(plies as u64));
-    group.bench_function("UCI plies", |b| {
-        let mut replayer = Replayer::default();
-        b.iter(|| {
-            for text in &texts {
-                replayer.reset();
-                for word in text.split(' ') {
-                    replayer.push_uci(word.as_bytes()).unwrap();
+    let mut sans = Vec::new();
+    let mut ucis = Vec::new();
+    for moves in &games {
+        let mut position = Chess::default();
+        let mut words = Vec::new();
+        for token in moves {
+            let m = token.to_uci().unwrap().to_move(&position).unwrap();
+            words.push(SanPlus::from_move_and_play_unchecked(&mut position, m).to_string());
+        }
+        sans.push(words.join(" "));
+        ucis.push(moves.iter().map(|m| m.to_string()).collect::<Vec<_>>().join(" "));
+    }
+    for (name, texts) in [("SAN plies", &sans), ("UCI plies", &ucis)] {
+        group.bench_function(name, |b| {
+            let mut replayer = Replayer::default();
+            b.iter(|| {
+                for text in texts {
+                    replayer.reset();
+                    for word in text.split(' ') {
+                        replayer.push_written(word.as_bytes()).unwrap();
+                    }
                 }
-            }
-            replayer.moves().len()
+                replayer.moves().len()
+            });
         });
-    });
+    }
     group.finish();
 }
 
-criterion_group!(benches, random_play, tokens_to_states, moves_to_tokens);
+criterion_group!(benches, random_play, tokens_to_states, text_to_tokens);
 criterion_main!(benches);

@@ -13,7 +13,7 @@ use cwm_core::{
 };
 use parquet::{
     arrow::ArrowWriter,
-    basic::{Compression, Encoding, ZstdLevel},
+    basic::{Compression, ZstdLevel},
     file::properties::{EnabledStatistics, WriterProperties},
     schema::types::ColumnPath,
 };
@@ -30,7 +30,9 @@ use crate::exit::Failure;
 pub const SHARD_GAMES: u64 = 1_000_000;
 const BATCH_ROWS: usize = 4096;
 const ROW_GROUP_ROWS: usize = 65_536;
-const ZSTD_LEVEL: i32 = 9;
+/// Measured on human games: moves as dictionary indices take 107 bytes a game at level 6, 111 at 1 and 107 at 15, against
+/// 131 as plain integers at level 9, which also take twice as long.
+const ZSTD_LEVEL: i32 = 6;
 
 /// Where a dataset goes, checked before any work is done.
 #[derive(Debug, Clone)]
@@ -299,15 +301,13 @@ fn write_error(error: parquet::errors::ParquetError, target: &Target) -> anyhow:
 
 fn properties() -> anyhow::Result<WriterProperties> {
     let id = ColumnPath::from("id");
-    let moves = ColumnPath::new(vec!["moves".into(), "list".into(), "item".into()]);
     Ok(WriterProperties::builder()
         .set_created_by(concat!("cwm version ", env!("CARGO_PKG_VERSION")).to_string())
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
         .set_statistics_enabled(EnabledStatistics::Chunk)
+        // Ids never repeat; moves and results do, and keep Parquet's dictionaries.
         .set_column_dictionary_enabled(id, false)
-        .set_column_dictionary_enabled(moves.clone(), false)
-        .set_column_encoding(moves, Encoding::PLAIN)
         .build())
 }
 

@@ -1,7 +1,8 @@
 //! `cwm data export`.
 
-use std::{io::BufWriter, path::PathBuf};
+use std::{fs::OpenOptions, io::BufWriter, path::PathBuf};
 
+use anyhow::Context;
 use cwm_core::data::Split;
 
 use super::SplitArg;
@@ -59,6 +60,14 @@ pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
     let Format::Jsonl = args.format;
     if args.out.as_os_str() == "-" {
         export::jsonl(&dataset, split, &mut export::stdout(), progress)?;
+        return Ok(Exit::Done);
+    }
+    if args.out.exists() && !args.out.is_file() {
+        // A pipe or a device is written to; renaming a file over it would replace it.
+        let context = || format!("cannot write `{}`", args.out.display());
+        let file = OpenOptions::new().write(true).open(&args.out).with_context(context)?;
+        let mut out = BufWriter::with_capacity(1 << 18, file);
+        export::jsonl(&dataset, split, &mut out, progress).with_context(context)?;
         return Ok(Exit::Done);
     }
     if args.out.exists() && !args.force {
