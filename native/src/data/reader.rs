@@ -11,7 +11,10 @@ use cwm_core::{
     chess::MoveToken,
     data::{Game, Games, Spec, Split, spec::MAX_PLIES},
 };
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::{
+    arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder},
+    file::metadata::ParquetMetaData,
+};
 use sha2::{Digest, Sha256};
 
 use super::{
@@ -256,8 +259,12 @@ impl OpenShard {
         let path = dataset.dir.join(&shard.file);
         let damaged = |what: String| Failure::data(format!("shard `{}` {what}", path.display()));
         let file = File::open(&path).with_context(|| format!("opening `{}`", path.display()))?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file)
+        let file_bytes = file.metadata().map_or(0, |m| m.len());
+        let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))
             .map_err(|e| damaged(format!("is no readable Parquet file: {e}")))?;
+        if !columns_lie_inside(builder.metadata(), file_bytes) {
+            return Err(damaged("is no readable Parquet file: a column lies outside".into()).into());
+        }
         if let Some(fault) = schema_fault(builder.schema()) {
             return Err(damaged(fault).hint("this is no shard of a cwm dataset").into());
         }
@@ -269,16 +276,14 @@ impl OpenShard {
             ))
             .into());
         }
-        let reader = builder
-            .with_batch_size(BATCH_ROWS)
-            .build()
+        let reader = guarded(|| builder.with_batch_size(BATCH_ROWS).build())
             .map_err(|e| damaged(format!("cannot be read: {e}")))?;
         Ok(OpenShard { path, reader, rows_before: 0, rows_read: 0, rows_expected: shard.games })
     }
 
     fn next_batch(&mut self) -> anyhow::Result<Option<Batch>> {
         self.rows_before = self.rows_read;
-        match self.reader.next() {
+        match guarded(|| self.reader.next().transpose()).transpose() {
             None if self.rows_read as u64 != self.rows_expected => Err(self
                 .damaged(&format!("ends after {} of {} rows", self.rows_read, self.rows_expected))
                 .into()),
@@ -299,6 +304,28 @@ impl OpenShard {
     fn fault(&self, row: usize, what: &str) -> Failure {
         self.damaged(&format!("row {} {what}", self.rows_before + row))
     }
+}
+
+/// The Parquet library asserts some things of metadata that a damaged file need not keep; an assertion that fails is
+/// the file's fault, not ours, and becomes an error.
+fn guarded<T, E: std::fmt::Display>(read: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)) {
+        Ok(result) => result.map_err(|e| e.to_string()),
+        Err(_) => Err("its structure contradicts itself".to_string()),
+    }
+}
+
+/// Whether every column's bytes lie in the file: the assertion that random damage meets most often, tested beforehand
+/// so that no panic message appears.
+fn columns_lie_inside(metadata: &ParquetMetaData, file_bytes: u64) -> bool {
+    metadata.row_groups().iter().flat_map(|group| group.columns()).all(|column| {
+        let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
+        let end = u64::try_from(start)
+            .ok()
+            .zip(u64::try_from(column.compressed_size()).ok())
+            .and_then(|(start, bytes)| start.checked_add(bytes));
+        end.is_some_and(|end| end <= file_bytes)
+    })
 }
 
 const _: () = assert!(MAX_PLIES <= u16::MAX as usize);
