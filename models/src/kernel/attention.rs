@@ -1,6 +1,6 @@
 //! Causal self-attention of packed games, with rotary positions and dropout of the probabilities.
 //!
-//! Games and heads are independent. Within one, queries go in blocks of [`QUERIES`]; a block sees the keys up to its own
+//! Games and heads are independent. Within one, queries go in blocks of `QUERIES`; a block sees the keys up to its own
 //! end, so the upper triangle beyond the diagonal blocks is never touched, and neither is padding. Scores are held
 //! transposed, `[keys, queries]`: a softmax then runs down the columns of a matrix whose rows are contiguous.
 

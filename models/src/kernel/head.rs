@@ -1,7 +1,7 @@
 //! The state head: hidden rows to 1,878 logits, and what is wanted of these: loss and gradients, or classes.
 //!
 //! All logits of a batch would fill main memory's bandwidth: 7.5 kB a step, written and read several times. They are
-//! made for [`CHUNK_ROWS`] rows and one [`Block`] of labels at a time instead, used up, and overwritten. The block's
+//! made for `CHUNK_ROWS` rows and one block of labels at a time instead, used up, and overwritten. The block's
 //! logits, weights and weight gradients together fit a core's second-level cache.
 //!
 //! Logits are held transposed, `[logits, rows]`: a softmax over a label's 2 to 256 classes then runs down columns,
