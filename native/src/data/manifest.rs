@@ -169,6 +169,9 @@ impl Manifest {
 
     /// Whether the numbers agree with one another and the shard names stay inside the directory.
     fn check(&self) -> Result<(), Failure> {
+        if self.shards.is_empty() {
+            return Err(Failure::data("the dataset has no shards"));
+        }
         let mut games = 0_u64;
         let mut plies = 0_u64;
         for shard in &self.shards {

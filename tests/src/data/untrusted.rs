@@ -161,7 +161,7 @@ fn made_up_rows_are_refused_with_the_reason() {
 
 #[test]
 fn changed_files_are_found_out() {
-    let changes: [(&str, Change, &str); 7] = [
+    let changes: [(&str, Change, &str); 8] = [
         (
             "cut off",
             |dir| {
@@ -204,6 +204,17 @@ fn changed_files_are_found_out() {
                 fs::write(path, text).unwrap();
             },
             "no plain file name",
+        ),
+        (
+            "no shards",
+            |dir| {
+                let path = dir.join("out/dataset.json");
+                let mut manifest: serde_json::Value =
+                    serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+                manifest["shards"] = serde_json::json!([]);
+                fs::write(path, manifest.to_string()).unwrap();
+            },
+            "has no shards",
         ),
         (
             "another spec",
