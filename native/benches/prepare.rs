@@ -18,7 +18,7 @@ use cwm::{
     progress::{Progress, ProgressMode},
 };
 use cwm_core::{
-    chess::{EnPassant, MoveToken, random::RandomPlay},
+    chess::{EnPassant, MoveToken, Policy, random::RandomPlay},
     data::IdKey,
 };
 use shakmaty::{Chess, san::SanPlus};
@@ -120,6 +120,7 @@ fn bench(c: &mut Criterion) {
     group.bench_function("random games", |b| {
         b.iter(|| {
             let job = random::Job {
+                policy: Policy::Uniform,
                 games: 1000,
                 seed: 0,
                 min_fullmoves: 10,

@@ -5,6 +5,7 @@ pub mod mt19937;
 pub mod order;
 pub mod parse;
 pub mod pgn;
+pub mod policy;
 pub mod random;
 pub mod replay;
 pub mod san;
@@ -12,6 +13,7 @@ pub mod state;
 pub mod token;
 pub mod trajectory;
 
+pub use policy::Policy;
 pub use state::{EnPassant, State};
 pub use token::MoveToken;
 pub use trajectory::Trajectory;

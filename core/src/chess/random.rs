@@ -1,15 +1,17 @@
-//! Uniformly random legal play to the end of the game, bit-identical to the reference's generator (paper, section B.1).
+//! Random legal play to the end of the game: uniform, bit-identical to the reference's generator (paper, section B.1),
+//! or by a [`Policy`] that seeks out a rule.
 //!
 //! One stream of random numbers runs through all games of a seed, so a game depends on all games before it.
 //! A game ends by mate, stalemate, insufficient material, or as soon as a draw by fifty moves or by threefold
 //! repetition may be claimed: also by announcing a legal move that would complete the condition.
+//! Where a policy has nobody claim draws, they come without a claim: after 75 moves or at the fifth repetition.
 
 use shakmaty::{CastlingSide, Chess, Color, Move, MoveList, Position, Role, Square};
 
-use super::{MoveToken, mt19937::PythonRandom, order};
+use super::{MoveToken, mt19937::PythonRandom, order, policy::Policy};
 use crate::data::GameResult;
 
-/// Why a game is over, draws being claimed as soon as they can be.
+/// Why a game is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Termination {
@@ -21,20 +23,24 @@ pub enum Termination {
     InsufficientMaterial,
     /// 75 moves by each side without a capture or pawn move.
     SeventyFiveMoves,
+    /// A position for the fifth time.
+    FivefoldRepetition,
     /// 50 moves by each side without a capture or pawn move, or 49 1/2 and a move that completes them.
     FiftyMoves,
     /// A position for the third time, or a move that leads to it.
     ThreefoldRepetition,
+    /// Broken off, since the policy plays no further.
+    PlyLimit,
 }
 
 /// One random game.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RandomGame {
-    /// `cwm_random_00000`, numbered by games played (games that are too short leave gaps).
+    /// `cwm_random_00000`, or with the policy's name, numbered by games played (games that are too short leave gaps).
     pub id: String,
     /// The moves, without START.
     pub moves: Vec<MoveToken>,
-    /// The result with claims.
+    /// The result; unknown if the game was broken off.
     pub result: GameResult,
     /// Why the game ended.
     pub termination: Termination,
@@ -46,16 +52,24 @@ pub struct RandomGame {
 #[derive(Debug, Clone)]
 pub struct RandomPlay {
     rng: PythonRandom,
+    policy: Policy,
     min_plies: usize,
     played: u64,
     referee: Referee,
 }
 
 impl RandomPlay {
-    /// The games of `seed`. Hardly any game passes 600 full moves: a larger minimum may be waited for in vain.
+    /// The uniformly random games of `seed`.
+    /// Hardly any game passes 600 full moves: a larger minimum may be waited for in vain.
     pub fn new(seed: u64, min_fullmoves: u32) -> Self {
+        Self::with_policy(Policy::Uniform, seed, min_fullmoves)
+    }
+
+    /// The games of a policy and `seed`. A minimum above [`Policy::max_min_fullmoves`] may be waited for in vain.
+    pub fn with_policy(policy: Policy, seed: u64, min_fullmoves: u32) -> Self {
         RandomPlay {
             rng: PythonRandom::new(seed),
+            policy,
             min_plies: 2 * min_fullmoves as usize,
             played: 0,
             referee: Referee::default(),
@@ -69,15 +83,27 @@ impl RandomPlay {
 
     /// Plays the next game; `None` if it is too short to be kept.
     pub fn play(&mut self) -> Option<RandomGame> {
-        let id = self.played;
+        let policy = self.policy;
+        let id = policy.game_id(self.played);
         self.played += 1;
         self.referee.reset(Chess::default());
         let mut moves = Vec::with_capacity(512);
         let termination = loop {
-            let legal = self.referee.position().legal_moves();
+            let mut legal = self.referee.position().legal_moves();
             let in_check = self.referee.position().is_check();
-            if let Some(termination) = self.referee.verdict(&legal, in_check) {
+            let verdict = if policy.claims_draws() {
+                self.referee.verdict(&legal, in_check)
+            } else {
+                self.referee.verdict_without_claims(&legal, in_check)
+            };
+            if let Some(termination) = verdict {
                 break termination;
+            }
+            if moves.len() >= policy.max_plies() {
+                break Termination::PlyLimit;
+            }
+            if policy != Policy::Uniform {
+                policy.keep_wanted(self.referee.position(), &mut legal);
             }
             let index = self.rng.randrange(legal.len() as u32) as usize;
             let m = order::nth(&legal, in_check, index);
@@ -88,7 +114,7 @@ impl RandomPlay {
             return None;
         }
         let result = self.referee.result(termination);
-        Some(RandomGame { id: format!("cwm_random_{id:05}"), moves, result, termination })
+        Some(RandomGame { id, moves, result, termination })
     }
 }
 
@@ -160,8 +186,27 @@ impl Referee {
         same.filter(|(_, earlier)| *earlier == position).count()
     }
 
-    /// Why the game is over, if it is. `legal` are all legal moves, in any order.
+    /// Whether the position reached has occurred at least so often (twice or more).
+    fn occurred(&self, times: usize) -> bool {
+        self.twice.contains(&self.hash) && self.count(self.hash, &self.position) >= times
+    }
+
+    /// Why the game is over, if it is, draws being claimed as soon as they can be. `legal` are all legal moves, in any
+    /// order.
     pub fn verdict(&self, legal: &MoveList, in_check: bool) -> Option<Termination> {
+        self.verdict_without_claims(legal, in_check).or_else(|| {
+            if self.fifty_claimable(legal) {
+                Some(Termination::FiftyMoves)
+            } else if self.threefold_claimable(legal) {
+                Some(Termination::ThreefoldRepetition)
+            } else {
+                None
+            }
+        })
+    }
+
+    /// Why the game is over, if it is although nobody claims a draw.
+    pub fn verdict_without_claims(&self, legal: &MoveList, in_check: bool) -> Option<Termination> {
         if legal.is_empty() && in_check {
             Some(Termination::Checkmate)
         } else if self.position.is_insufficient_material() {
@@ -170,10 +215,8 @@ impl Referee {
             Some(Termination::Stalemate)
         } else if self.position.halfmoves() >= 150 {
             Some(Termination::SeventyFiveMoves)
-        } else if self.fifty_claimable(legal) {
-            Some(Termination::FiftyMoves)
-        } else if self.threefold_claimable(legal) {
-            Some(Termination::ThreefoldRepetition)
+        } else if self.occurred(5) {
+            Some(Termination::FivefoldRepetition)
         } else {
             None
         }
@@ -199,7 +242,7 @@ impl Referee {
         if self.twice.is_empty() {
             return false;
         }
-        if self.twice.contains(&self.hash) && self.count(self.hash, &self.position) >= 3 {
+        if self.occurred(3) {
             return true;
         }
         legal.iter().any(|&m| {
@@ -241,6 +284,7 @@ impl Referee {
         match (termination, self.position.turn()) {
             (Termination::Checkmate, Color::White) => GameResult::BlackWins,
             (Termination::Checkmate, Color::Black) => GameResult::WhiteWins,
+            (Termination::PlyLimit, _) => GameResult::Unknown,
             _ => GameResult::Draw,
         }
     }
@@ -300,7 +344,10 @@ mod tests {
                 Termination::InsufficientMaterial => assert!(position.is_insufficient_material()),
                 Termination::FiftyMoves => assert_eq!(position.halfmoves(), 99),
                 Termination::ThreefoldRepetition => assert_eq!(outcome, Outcome::Unknown),
-                Termination::SeventyFiveMoves => panic!("claimed long before"),
+                Termination::SeventyFiveMoves | Termination::FivefoldRepetition => {
+                    panic!("claimed long before")
+                }
+                Termination::PlyLimit => panic!("played to the end"),
             }
             assert!(game.moves.len() >= 20);
         }

@@ -181,6 +181,9 @@ fn describe(source: &Source) -> String {
         Source::RandomUniform { seed, min_fullmoves } => {
             format!("random-uniform, seed {seed}, at least {min_fullmoves} full moves")
         }
+        Source::RuleStratum { policy, seed, min_fullmoves } => {
+            format!("{}, seed {seed}, at least {min_fullmoves} full moves", policy.about())
+        }
         Source::Stored { path, part: data::Split::All, .. } => path.clone(),
         Source::Stored { path, part: data::Split::Train, .. } => format!("{path}, training split"),
         Source::Stored { path, part: data::Split::Validation, .. } => {

@@ -18,7 +18,12 @@ pub use blocks::{Detail, grouped, markdown, text};
 pub use evaluation::{Evaluation, FirstMistakeGroup, FirstMistakeStep, GroupShare, PrefixBin};
 pub use share::{LossMean, Share};
 
-use crate::{chess::EnPassant, data, metrics::Resampling, paper::Split};
+use crate::{
+    chess::{EnPassant, Policy},
+    data,
+    metrics::Resampling,
+    paper::Split,
+};
 
 /// The value of `schema` in every report.
 pub const SCHEMA: &str = "cwm-eval-report";
@@ -50,6 +55,15 @@ pub struct EvalReport {
 pub enum Source {
     /// Uniformly random legal play, from a seed.
     RandomUniform {
+        /// The generator's seed.
+        seed: u64,
+        /// Games below this many full moves are left out.
+        min_fullmoves: u32,
+    },
+    /// Random play by a policy that seeks out a rule, from a seed.
+    RuleStratum {
+        /// What the mover wants.
+        policy: Policy,
         /// The generator's seed.
         seed: u64,
         /// Games below this many full moves are left out.

@@ -10,6 +10,7 @@ use cwm_core::{
 };
 
 use crate::{
+    cmd::policy::{self, Choice},
     evaluate::{GameSource, Job, Subject, grade_all, save::save, subject::device_of},
     exit::{Exit, Failure},
     output,
@@ -22,6 +23,7 @@ Examples:
   cwm evaluate models/checkpoints/transformer-d128 --baselines --random 1000 --seed 0
   cwm evaluate runs/my-run/checkpoints/best --data real=test-real --data random=test-random --out scores
   cwm evaluate naive-mover+rights+ep --random 500 --format json | jq '.evaluations[0].exact_state_accuracy'
+  cwm evaluate my.safetensors --baselines --random 500 --policy all
   cwm evaluate my.safetensors --human-sample --min-exact 95 || echo 'worse than it was'
 
 Baselines: start-board, naive-mover, naive-mover+rights, naive-mover+rights+ep, oracle";
@@ -46,16 +48,21 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t, value_name = "SPLIT")]
     split: SplitArg,
 
-    /// Grade on N games of uniformly random legal play
+    /// Grade on N games of random legal play, of each policy
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     random: Option<u64>,
+
+    /// What the random moves are picked from: all legal moves, or those wanted wherever there are any; may be repeated
+    /// or hold several, divided by commas [default: uniform]
+    #[arg(long, value_name = "POLICY", value_delimiter = ',', requires = "random", value_parser = policy::several())]
+    policy: Vec<Choice>,
 
     /// Seed of the random games
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
 
     /// Leave out random games below this many full moves, i.e. twice as many plies
-    #[arg(long, value_name = "MOVES", default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=200))]
+    #[arg(long, value_name = "MOVES", default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=300))]
     min_fullmoves: u32,
 
     /// Grade on the famous games that ship with cwm
@@ -212,7 +219,13 @@ fn sources(args: &Args, progress: &Progress, stop: &Stop) -> anyhow::Result<Vec<
     if let Some(games) = args.random {
         let games = games.min(args.limit.unwrap_or(u64::MAX));
         let (seed, least) = (args.seed, args.min_fullmoves);
-        sources.push(GameSource::random(games, seed, least, progress, stop));
+        let policies = policy::chosen(&args.policy);
+        for &policy in &policies {
+            policy::check_length(policy, least)?;
+        }
+        for policy in policies {
+            sources.push(GameSource::random(policy, games, seed, least, progress, stop));
+        }
     }
     if sources.is_empty() {
         return Err(Failure::usage("no games to grade on")

@@ -1,6 +1,7 @@
 //! `cwm` without a command: what is shipped, graded on a small sample of human and of random play.
 
 use cwm_core::{
+    chess::Policy,
     metrics::Resampling,
     report::{Detail, text},
 };
@@ -26,7 +27,7 @@ pub fn run(progress: &Progress) -> anyhow::Result<Exit> {
     let first_model = subjects.first().map(|subject| subject.info.name.clone());
     subjects.extend(Subject::baselines());
     let stop = Stop::listen()?;
-    let random = GameSource::random(RANDOM_GAMES, 0, 10, progress, &stop);
+    let random = GameSource::random(Policy::Uniform, RANDOM_GAMES, 0, 10, progress, &stop);
     let sources = vec![GameSource::classics()?, random];
     let job = Job { subjects, sources, resampling: Resampling::default() };
     let report = grade_all(&job, progress, &stop)?;

@@ -7,6 +7,7 @@ pub mod evaluate;
 pub mod export;
 pub mod grade;
 pub mod inspect;
+mod policy;
 pub mod predict;
 pub mod train;
 

@@ -1,10 +1,10 @@
-//! `cwm data random`: a dataset of uniformly random legal games.
+//! `cwm data random`: a dataset of random legal games, uniform or by another policy.
 
 use std::{collections::BTreeMap, thread};
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use cwm_core::{
-    chess::{EnPassant, random::RandomPlay},
+    chess::{EnPassant, Policy, random::RandomPlay},
     data::{Games, SkipCounts, SkipReason, Spec, ids::KeyKind},
 };
 
@@ -17,6 +17,8 @@ const CHUNK_GAMES: u64 = 256;
 /// One run of `cwm data random`.
 #[derive(Debug, Clone)]
 pub struct Job {
+    /// What the mover wants.
+    pub policy: Policy,
     /// Games to keep.
     pub games: u64,
     /// Seed of the stream of random numbers.
@@ -39,9 +41,9 @@ pub fn generate(job: &Job, target: Target, progress: &Progress) -> anyhow::Resul
     let mut skipped = SkipCounts::default();
     let task = progress.task("playing", job.games, "games");
     let (chunks_in, chunks_out) = bounded::<(Games, u64)>(4);
-    let (seed, min_fullmoves, wanted) = (job.seed, job.min_fullmoves, job.games);
+    let wanted = job.games;
+    let mut play = RandomPlay::with_policy(job.policy, job.seed, job.min_fullmoves);
     thread::spawn(move || {
-        let mut play = RandomPlay::new(seed, min_fullmoves);
         let mut kept = 0;
         while kept < wanted {
             let (mut games, mut short) = (Games::new(), 0);
@@ -82,6 +84,7 @@ pub fn generate(job: &Job, target: Target, progress: &Progress) -> anyhow::Resul
         ("games".to_string(), job.games.into()),
         ("seed".to_string(), job.seed.into()),
         ("min-fullmoves".to_string(), job.min_fullmoves.into()),
+        ("policy".to_string(), job.policy.name().into()),
     ]);
     let origin =
         Origin { command: "random".into(), inputs: Vec::new(), settings, id_key: KeyKind::None };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use cwm_core::{
-    chess::{EnPassant, MoveToken, Trajectory, parse::parse_games, random::RandomPlay},
+    chess::{EnPassant, MoveToken, Policy, Trajectory, parse::parse_games, random::RandomPlay},
     data::Split,
     paper,
     report::{DatasetInfo, Source},
@@ -60,23 +60,32 @@ impl GameSource {
         Ok(Self::listed("classics", Source::BuiltIn, Some(paper::Split::HeldOutReal), games))
     }
 
-    /// Uniformly random legal play; a stop request leaves fewer games.
+    /// Random legal play by a policy; a stop request leaves fewer games.
     pub fn random(
+        policy: Policy,
         games: u64,
         seed: u64,
         min_fullmoves: u32,
         progress: &Progress,
         stop: &Stop,
     ) -> Self {
-        let task = progress.task("playing random games", games, "games");
-        let moves = RandomPlay::new(seed, min_fullmoves)
+        let name = policy.dataset_name();
+        let task = progress.task(&format!("playing {name}"), games, "games");
+        let moves = RandomPlay::with_policy(policy, seed, min_fullmoves)
             .take(games as usize)
             .take_while(|_| !stop.requested())
             .inspect(|_| task.advance(1))
             .map(|game| game.moves)
             .collect();
-        let source = Source::RandomUniform { seed, min_fullmoves };
-        Self::listed("random-uniform", source, Some(paper::Split::RandomUniform), moves)
+        // The paper's figures are of uniform play alone: no other policy stands beside them.
+        let (source, split) = match policy {
+            Policy::Uniform => {
+                let source = Source::RandomUniform { seed, min_fullmoves };
+                (source, Some(paper::Split::RandomUniform))
+            }
+            _ => (Source::RuleStratum { policy, seed, min_fullmoves }, None),
+        };
+        Self::listed(&name, source, split, moves)
     }
 
     /// A dataset's directory.
@@ -87,9 +96,14 @@ impl GameSource {
         let dataset = Dataset::open(dir)?;
         // An early look: what cannot be replayed is refused before anything is graded.
         drop(dataset.games(split)?);
-        let resembles = match dataset.manifest().origin.command.as_str() {
-            "random" => paper::Split::RandomUniform,
-            _ => paper::Split::HeldOutReal,
+        let origin = &dataset.manifest().origin;
+        let uniform = origin
+            .settings
+            .get("policy")
+            .is_none_or(|policy| policy.as_str() == Some(Policy::Uniform.name()));
+        let resembles = match origin.command.as_str() {
+            "random" => uniform.then_some(paper::Split::RandomUniform),
+            _ => Some(paper::Split::HeldOutReal),
         };
         let info = DatasetInfo {
             name: name.to_string(),
@@ -99,7 +113,7 @@ impl GameSource {
                 data_sha256: Some(dataset.manifest().data_sha256()),
             },
             en_passant: dataset.spec().en_passant,
-            split: Some(resembles),
+            split: resembles,
             limit: None,
         };
         let source = GameSource { info, games: Games::Stored(Box::new(dataset), split) };

@@ -2,6 +2,7 @@
 
 mod exchange;
 mod overlap;
+mod policy;
 mod prepare;
 mod quirks;
 mod random;

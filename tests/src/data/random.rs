@@ -102,15 +102,19 @@ fn games_end_where_the_reference_ends_them() {
         }
         let legal = referee.position().legal_moves();
         let verdict = referee.verdict(&legal, referee.position().is_check());
-        let name = verdict.map(|t| match t {
+        let name = |t| match t {
             Termination::Checkmate => "CHECKMATE",
             Termination::Stalemate => "STALEMATE",
             Termination::InsufficientMaterial => "INSUFFICIENT_MATERIAL",
             Termination::SeventyFiveMoves => "SEVENTYFIVE_MOVES",
             Termination::FiftyMoves => "FIFTY_MOVES",
+            Termination::FivefoldRepetition => "FIVEFOLD_REPETITION",
             Termination::ThreefoldRepetition => "THREEFOLD_REPETITION",
-        });
-        assert_eq!(name, case["termination_claim"].as_str(), "{label}");
+            Termination::PlyLimit => "broken off by no referee",
+        };
+        assert_eq!(verdict.map(name), case["termination_claim"].as_str(), "{label}");
+        let unclaimed = referee.verdict_without_claims(&legal, referee.position().is_check());
+        assert_eq!(unclaimed.map(name), case["termination_noclaim"].as_str(), "{label}");
         let result = verdict.map_or("*", |t| referee.result(t).as_str());
         assert_eq!(result, case["result_claim"].as_str().unwrap(), "{label}");
     }
@@ -141,6 +145,7 @@ fn a_thousand_games_are_the_references() {
             Termination::FiftyMoves => "fifty-claim-next",
             Termination::ThreefoldRepetition => "threefold-claim-next",
             Termination::SeventyFiveMoves => "seventyfive",
+            Termination::FivefoldRepetition | Termination::PlyLimit => panic!("draws are claimed"),
         };
         assert_eq!(termination, golden["terminations"][index].as_str().unwrap(), "{context}");
 

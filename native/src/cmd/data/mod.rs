@@ -24,7 +24,7 @@ pub struct Args {
 enum Command {
     /// Turn PGN or other lists of games into a dataset
     Prepare(prepare::Args),
-    /// Play uniformly random legal games into a dataset
+    /// Play random legal games into a dataset: uniformly, or by a policy that seeks out a rule
     Random(random::Args),
     /// Write a dataset as the reference's JSON lines
     Export(export::Args),

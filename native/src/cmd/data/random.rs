@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use cwm_core::chess::EnPassant;
+use cwm_core::chess::{EnPassant, Policy};
 
 use super::{EnPassantArg, summary};
 use crate::{
+    cmd::policy,
     data::{
         Target,
         random::{Job, generate},
@@ -28,6 +29,10 @@ pub struct Args {
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
 
+    /// What the moves are picked from: all legal moves, or those wanted wherever there are any
+    #[arg(long, value_name = "POLICY", default_value_t, value_parser = policy::one())]
+    policy: Policy,
+
     /// Directory of the dataset; must not exist or be empty
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -36,7 +41,7 @@ pub struct Args {
     #[arg(long)]
     force: bool,
 
-    /// Keep games of at least this many full moves, i.e. twice as many plies (at most 300: longer random games are rare)
+    /// Keep games of at least this many full moves, i.e. twice as many plies (at most 300, and 150 for quiet games: longer ones are rare)
     #[arg(long, value_name = "MOVES", default_value_t = 10, value_parser = clap::value_parser!(u32).range(..=300))]
     min_fullmoves: u32,
 
@@ -50,21 +55,23 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-Every legal move is equally likely; a game ends by mate, stalemate, insufficient material, or as soon as a draw may be
-claimed. Seed 0 with 10000 games is the benchmark's random-uniform split, bit for bit.
+A game ends by mate, stalemate, insufficient material, or as soon as a draw may be claimed. Under the uniform policy seed 0 with 10000 games is the benchmark's random-uniform split, bit for bit.
 
 Examples:
   cwm data random --games 10000 --out data/random-uniform
-  cwm data random --games 500 --seed 7 --min-fullmoves 100 --out data/long-random";
+  cwm data random --games 500 --seed 7 --min-fullmoves 100 --out data/long-random
+  cwm data random --games 1000 --policy en-passant --out data/en-passant";
 
 /// Runs `cwm data random`.
 ///
 /// # Errors
 /// If the dataset cannot be written.
 pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
+    policy::check_length(args.policy, args.min_fullmoves)?;
     let target = Target::new(&args.out, args.force)?;
     let en_passant: EnPassant = args.en_passant.into();
     let job = Job {
+        policy: args.policy,
         games: args.games,
         seed: args.seed,
         min_fullmoves: args.min_fullmoves,
