@@ -33,7 +33,9 @@ pub struct Cli {
         value_enum,
         default_value_t,
         value_name = "MODE",
-        env = "CWM_PROGRESS"
+        env = "CWM_PROGRESS",
+        hide_env_values = true,
+        help_heading = "Everywhere"
     )]
     pub progress: ProgressMode,
 }

@@ -76,7 +76,7 @@ fn the_split_is_large_varied_and_within_the_benchmarks_rules() {
     let games = games();
     assert!(games.len() >= 20, "{} games", games.len());
     let sites: HashSet<&str> = games.iter().map(|game| game.site.as_str()).collect();
-    assert_eq!(sites.len(), games.len(), "example ids hash the Site tag, so each needs its own");
+    assert_eq!(sites.len(), games.len(), "some games share a Site");
     for game in &games {
         assert!(game.moves.len() >= 20, "{} - {} is too short", game.white, game.black);
     }

@@ -92,6 +92,30 @@ fn every_command_shows_two_examples_that_parse() {
     assert!(poor.is_empty(), "fewer than two examples in the help of {poor:?}");
 }
 
+#[test]
+fn help_fits_terminals() {
+    for (words, command) in commands() {
+        let texts = [command.get_after_help(), command.get_after_long_help()];
+        for text in texts.into_iter().flatten().map(ToString::to_string) {
+            let lines: Vec<&str> = text.lines().collect();
+            for pair in lines.windows(2) {
+                let prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
+                assert!(
+                    !(prose(pair[0]) && prose(pair[1])),
+                    "{words:?}: clap wraps paragraphs, so each must be one line: {pair:?}"
+                );
+            }
+            for line in lines.iter().filter(|line| line.starts_with(' ')) {
+                assert!(
+                    line.len() < 100,
+                    "{words:?}: an example of {} letters: {line}",
+                    line.len()
+                );
+            }
+        }
+    }
+}
+
 /// The commands in a help text: trimmed lines that call `cwm`, from the call on, cut at a pipe.
 fn command_lines(text: &str) -> impl Iterator<Item = String> + '_ {
     text.lines().filter_map(|line| {

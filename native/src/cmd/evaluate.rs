@@ -21,8 +21,8 @@ use crate::{
 const EXAMPLES: &str = "\
 Examples:
   cwm evaluate models/checkpoints/transformer-d128 --baselines --random 1000 --seed 0
-  cwm evaluate runs/my-run/checkpoints/best --data real=test-real --data random=test-random --out scores
-  cwm evaluate naive-mover+rights+ep --random 500 --format json | jq '.evaluations[0].exact_state_accuracy'
+  cwm evaluate runs/my-run --data real=test-real --data random=test-random --out scores
+  cwm evaluate naive-mover+rights+ep --random 500 --format json | jq .evaluations
   cwm evaluate my.safetensors --baselines --random 500 --policy all
   cwm evaluate my.safetensors --human-sample --min-exact 95 || echo 'worse than it was'
 

@@ -22,7 +22,7 @@ Examples:
   cwm export my-model --out for-the-reference --dtype f32 --full
   cwm export my-model --out my-model --replace --eval eval.json
 
-The folder holds config.json, model.safetensors (complete in itself: the config is in its metadata),
+The folder holds config.json, model.safetensors (complete in itself: the config is in its metadata), \
 README.md (the model card) and, where there is an evaluation report, eval.json.";
 
 /// Arguments of `cwm export`.

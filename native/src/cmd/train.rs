@@ -14,8 +14,8 @@ use crate::{
 };
 
 const EXAMPLES: &str = "\
-Values are merged in this order, later ones winning: defaults, preset, config file, CWM_SECTION_KEY environment
-variables, --set, flags. A run lives in RUNS/<UTC>-<name>-<hash of settings and data>/. Ctrl-C, SIGTERM and SIGUSR1
+Values are merged in this order, later ones winning: defaults, preset, config file, CWM_SECTION_KEY environment \
+variables, --set, flags. A run lives in RUNS/<UTC>-<name>-<hash of settings and data>/. Ctrl-C, SIGTERM and SIGUSR1 \
 write a checkpoint and stop (exit code 75); a second Ctrl-C quits at once.
 
 Examples:

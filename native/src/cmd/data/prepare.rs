@@ -65,8 +65,8 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-Kept are legal games of standard chess from the standard start; every other game is counted by reason. Ids are keyed
-hashes of the game's address (Site or Link tag), or of the moves where there is none; CHESS_WORLD_MODEL_ID_KEY gives a
+Kept are legal games of standard chess from the standard start; every other game is counted by reason. Ids are keyed \
+hashes of the game's address (Site or Link tag), or of the moves where there is none; CHESS_WORLD_MODEL_ID_KEY gives a \
 private key.
 
 Examples:

@@ -55,7 +55,8 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-A game ends by mate, stalemate, insufficient material, or as soon as a draw may be claimed. Under the uniform policy seed 0 with 10000 games is the benchmark's random-uniform split, bit for bit.
+A game ends by mate, stalemate, insufficient material, or as soon as a draw may be claimed. \
+Under the uniform policy seed 0 with 10000 games is the benchmark's random-uniform split, bit for bit.
 
 Examples:
   cwm data random --games 10000 --out data/random-uniform
