@@ -2,7 +2,7 @@
 
 use std::{io::Read, process::Stdio};
 
-use cwm_tests::cwm::{command, cwm, finish, root, words_of_rule};
+use cwm_tests::cwm::{command, cwm, cwm_in, finish, root, words_of_rule};
 
 #[test]
 fn an_unknown_command_is_a_usage_error_with_a_suggestion() {
@@ -33,6 +33,8 @@ fn colours_follow_the_environment() {
 fn a_closed_pipe_ends_quietly() {
     for args in [
         ["doctor"].as_slice(),
+        &["evaluate", "naive-mover", "--human-sample"],
+        &["predict", "naive-mover", "--san", "e4 e5"],
         &["doctor", "--format", "json"],
         &["completions", "bash"],
         &["--help"],
@@ -48,6 +50,54 @@ fn a_closed_pipe_ends_quietly() {
         child.stderr.take().expect("piped").read_to_string(&mut errors).expect("UTF-8");
         let status = child.wait().expect("cwm ends");
         assert_eq!((status.code(), errors.as_str()), (Some(0), ""), "cwm {}", args.join(" "));
+    }
+}
+
+/// Results that a program can read: one JSON document on stdout, whatever goes to stderr.
+#[test]
+fn json_is_the_only_thing_on_stdout() {
+    let dir = tempfile::tempdir().expect("a scratch directory");
+    cwm_in(dir.path(), ["data", "random", "--games", "3", "--out", "random"]).expect_done();
+    for args in [
+        ["evaluate", "naive-mover", "--human-sample"].as_slice(),
+        &["evaluate", "oracle", "--data", "random=random"],
+        &["predict", "naive-mover", "--san", "e4 e5 Nf3"],
+        &["data", "info", "random"],
+        &["inspect", "random"],
+    ] {
+        let args = [args, &["--format", "json", "--progress", "plain"]].concat();
+        let said = cwm_in(dir.path(), &args).expect_done();
+        let document: Result<serde_json::Value, _> = serde_json::from_str(&said.stdout);
+        assert!(document.is_ok_and(|d| d.is_object()), "cwm {}: {}", args.join(" "), said.stdout);
+        let control = said.stderr.chars().any(|c| c.is_control() && c != '\n');
+        assert!(!control, "control characters in a log: {:?}", said.stderr);
+    }
+}
+
+#[test]
+fn without_progress_stderr_is_silent() {
+    let dir = tempfile::tempdir().expect("a scratch directory");
+    for args in [
+        ["data", "random", "--games", "3", "--out", "random"].as_slice(),
+        &["data", "info", "random"],
+        &["data", "export", "random", "--out", "random.jsonl"],
+        &["data", "prepare", "random.jsonl", "--out", "again"],
+        &["evaluate", "naive-mover", "--data", "random=random"],
+        &["evaluate", "naive-mover", "--random", "2", "--out", "scores"],
+        &["predict", "naive-mover", "--uci", "e2e4 e7e5"],
+        &["inspect", "random"],
+    ] {
+        let said = cwm_in(dir.path(), [args, &["--progress", "none"]].concat()).expect_done();
+        assert_eq!(said.stderr, "", "cwm {}", args.join(" "));
+    }
+}
+
+#[test]
+fn without_a_command_the_main_job_is_done() {
+    let said = cwm(["--progress", "none"]).expect_done();
+    assert_eq!(said.stderr, "");
+    for word in ["classics", "random-uniform", "naive-mover+rights+ep", "oracle", "paper:"] {
+        assert!(said.stdout.contains(word), "{word} is missing from:\n{}", said.stdout);
     }
 }
 
