@@ -3,12 +3,16 @@
 use cwm_core::chess::{MoveToken, label::LOGITS};
 use serde::{Deserialize, Serialize};
 
+use crate::transition::TransitionConfig;
+
 /// The shape of a model. Written as a table with the key `family`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "family", rename_all = "snake_case")]
 pub enum ModelConfig {
     /// Causal Transformer: RMSNorm before each sublayer, rotary positions, SwiGLU.
     Transformer(TransformerConfig),
+    /// The transition machine: the recurrent state is the label vector itself.
+    Transition(TransitionConfig),
 }
 
 /// The shape of a Transformer.
@@ -75,7 +79,13 @@ pub enum ConfigError {
 /// The most that any extent of a model may be: keeps products of untrusted extents far from overflow.
 const MAX_EXTENT: usize = 1 << 16;
 
-fn in_range(key: &'static str, value: usize, min: usize, max: usize) -> Result<(), ConfigError> {
+/// Checks one number.
+pub(crate) fn in_range(
+    key: &'static str,
+    value: usize,
+    min: usize,
+    max: usize,
+) -> Result<(), ConfigError> {
     if (min..=max).contains(&value) {
         return Ok(());
     }
@@ -116,6 +126,7 @@ impl ModelConfig {
     pub fn family(&self) -> &'static str {
         match self {
             ModelConfig::Transformer(_) => "transformer",
+            ModelConfig::Transition(_) => "transition",
         }
     }
 
@@ -123,6 +134,7 @@ impl ModelConfig {
     pub fn size(&self) -> String {
         match self {
             ModelConfig::Transformer(c) => format!("d{}/l{}", c.d_model, c.n_layers),
+            ModelConfig::Transition(c) => c.size(),
         }
     }
 
@@ -131,17 +143,19 @@ impl ModelConfig {
         format!("{} {}", self.family(), self.size())
     }
 
-    /// Model width D.
+    /// Model width D; of the transition machine, the width of its context.
     pub fn d_model(&self) -> usize {
         match self {
             ModelConfig::Transformer(c) => c.d_model,
+            ModelConfig::Transition(c) => c.context_width,
         }
     }
 
-    /// Blocks.
+    /// Blocks; the transition machine counts as one.
     pub fn n_layers(&self) -> usize {
         match self {
             ModelConfig::Transformer(c) => c.n_layers,
+            ModelConfig::Transition(_) => 1,
         }
     }
 
@@ -152,6 +166,7 @@ impl ModelConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         match self {
             ModelConfig::Transformer(config) => config.validate(),
+            ModelConfig::Transition(config) => config.validate(),
         }
     }
 
@@ -159,6 +174,7 @@ impl ModelConfig {
     pub fn parameter_shapes(&self) -> Vec<(String, Vec<usize>)> {
         match self {
             ModelConfig::Transformer(config) => config.parameter_shapes(),
+            ModelConfig::Transition(config) => config.parameter_shapes(),
         }
     }
 
@@ -167,10 +183,19 @@ impl ModelConfig {
         self.parameter_shapes().iter().map(|(_, shape)| shape.iter().product::<usize>()).sum()
     }
 
+    /// Bound of the uniform distribution that a parameter starts with, where it is not PyTorch's default.
+    pub(crate) fn initial_bound(&self, name: &str, shape: &[usize]) -> Option<f64> {
+        match self {
+            ModelConfig::Transformer(_) => None,
+            ModelConfig::Transition(config) => Some(config.initial_bound(name, shape)),
+        }
+    }
+
     /// Tokens in the vocabulary.
     pub fn move_vocab(&self) -> usize {
         match self {
             ModelConfig::Transformer(config) => config.move_vocab,
+            ModelConfig::Transition(_) => MoveToken::VOCAB,
         }
     }
 
@@ -178,6 +203,7 @@ impl ModelConfig {
     pub fn pad_move_id(&self) -> u16 {
         match self {
             ModelConfig::Transformer(config) => config.pad_move_id,
+            ModelConfig::Transition(_) => MoveToken::PAD.id(),
         }
     }
 
@@ -185,6 +211,7 @@ impl ModelConfig {
     pub fn start_move_id(&self) -> u16 {
         match self {
             ModelConfig::Transformer(config) => config.start_move_id,
+            ModelConfig::Transition(_) => MoveToken::START.id(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Initial parameters, drawn from our own generator: the same on every backend and in every build.
 //!
 //! Distributions are PyTorch's defaults, which the reference leaves as they are: embeddings N(0, 1); weights and biases
-//! of a linear map uniform within `1 / sqrt(in)`; norms 1.
+//! of a linear map uniform within `1 / sqrt(in)`; norms 1. The transition machine has bounds of its own.
 
 use rand::Rng;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -32,7 +32,8 @@ pub fn initial_parameters(config: &ModelConfig, seed: u64, rows: &TokenRows) -> 
         } else if is_norm(name) {
             NamedTensor { shape: shape.clone(), data: vec![1.0; shape[0]] }
         } else {
-            let bound = 1.0 / (inputs(name) as f64).sqrt();
+            let default = || 1.0 / (inputs(name) as f64).sqrt();
+            let bound = config.initial_bound(name, shape).unwrap_or_else(default);
             let mut rng = stream.get(0);
             let len = shape.iter().product();
             let data = (0..len).map(|_| ((2.0 * unit(&mut rng) - 1.0) * bound) as f32).collect();

@@ -38,13 +38,17 @@ pub mod parameters;
 pub mod predictor;
 pub mod presets;
 pub mod splits;
+pub mod tracker;
 #[cfg(feature = "train")]
 pub mod train;
 pub mod transformer;
+pub mod transition;
 pub mod vocabulary;
 
 pub use config::{ConfigError, ModelConfig, TransformerConfig};
 pub use model::{Model, ModelError};
 pub use parameters::{NamedTensor, ParameterError, Parameters};
 pub use predictor::Predictor;
+pub use tracker::{ModelMemory, ModelTracker};
+pub use transition::TransitionConfig;
 pub use vocabulary::TokenRows;

@@ -26,6 +26,9 @@ pub enum ModelError {
     /// Parameters of another shape.
     #[error(transparent)]
     Parameters(#[from] ParameterError),
+    /// A family that is no [`Model`].
+    #[error("a `{0}` is no network that reads sequences: build it as `ModelTracker`")]
+    Family(&'static str),
 }
 
 /// The network, by family.
@@ -83,6 +86,7 @@ impl Model {
                 let network = Transformer::build(config, &source, device)?;
                 (Network::Transformer(network), config.head_width())
             }
+            ModelConfig::Transition(_) => return Err(ModelError::Family(config.family())),
         };
         Ok(Model {
             config: config.clone(),
@@ -265,11 +269,10 @@ impl Model {
     /// [`ParameterError`] if they do not fit; the model is then as it was.
     pub fn load_named_parameters(&mut self, parameters: &Parameters) -> Result<(), ParameterError> {
         let source = TensorSource::new(&self.config, parameters, &self.tokens)?;
-        self.network = match &self.config {
-            ModelConfig::Transformer(config) => {
-                Network::Transformer(Transformer::build(config, &source, &self.device)?)
-            }
-        };
+        if let ModelConfig::Transformer(config) = &self.config {
+            let network = Transformer::build(config, &source, &self.device)?;
+            self.network = Network::Transformer(network);
+        }
         Ok(())
     }
 

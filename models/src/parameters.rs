@@ -145,6 +145,12 @@ impl<'a> TensorSource<'a> {
         }
     }
 
+    /// The numbers of this name.
+    pub(crate) fn numbers(&self, name: &str) -> Result<Vec<f32>, ParameterError> {
+        let tensor = self.0.get(name).ok_or_else(|| ParameterError::Missing(name.into()))?;
+        Ok(tensor.data.clone())
+    }
+
     fn tensor<const D: usize>(
         &self,
         name: &str,

@@ -10,6 +10,7 @@ pub mod random;
 pub mod replay;
 pub mod san;
 pub mod state;
+pub mod symmetry;
 pub mod token;
 pub mod trajectory;
 

@@ -9,6 +9,7 @@ pub mod result;
 pub mod skip;
 pub mod spec;
 pub mod split;
+pub mod transition;
 
 pub use games::{Game, Games};
 pub use ids::IdKey;

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     config::{ModelConfig, TransformerConfig},
+    transition::TransitionConfig,
     vocabulary::COMPACT_ROWS,
 };
 use cwm_core::chess::MoveToken;
@@ -22,14 +23,18 @@ const CONFIG_FILE: &str = "config.json";
 const EMBEDDED: &str = "the metadata's `cwm.config`";
 
 /// One config of each family: their keys are the known ones.
-fn samples() -> [ModelConfig; 1] {
-    [ModelConfig::Transformer(TransformerConfig::new(128, 1, 2))]
+fn samples() -> [ModelConfig; 2] {
+    [
+        ModelConfig::Transformer(TransformerConfig::new(128, 1, 2)),
+        ModelConfig::Transition(TransitionConfig::default()),
+    ]
 }
 
-/// The tensor that embeds move tokens, one row a token.
-pub(super) fn embedding_name(config: &ModelConfig) -> &'static str {
+/// The tensor that embeds move tokens, one row a token, where a family has one.
+pub(super) fn embedding_name(config: &ModelConfig) -> Option<&'static str> {
     match config {
-        ModelConfig::Transformer(_) => "tok_emb.weight",
+        ModelConfig::Transformer(_) => Some("tok_emb.weight"),
+        ModelConfig::Transition(_) => None,
     }
 }
 
@@ -160,7 +165,7 @@ pub fn expected_tensors(config: &ModelConfig, rows: EmbeddingRows) -> Vec<(Strin
     if rows == EmbeddingRows::Reachable {
         let embedding = embedding_name(config);
         for (name, shape) in &mut shapes {
-            if name == embedding
+            if Some(name.as_str()) == embedding
                 && let Some(first) = shape.first_mut()
             {
                 *first = COMPACT_ROWS;

@@ -115,7 +115,8 @@ impl Checkpoint {
     pub fn full_tensors(&self) -> Parameters {
         let mut tensors = self.tensors.clone();
         if self.info.rows == EmbeddingRows::Reachable
-            && let Some(embedding) = tensors.get_mut(embedding_name(&self.config))
+            && let Some(name) = embedding_name(&self.config)
+            && let Some(embedding) = tensors.get_mut(name)
         {
             expand(embedding);
         }

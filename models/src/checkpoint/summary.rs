@@ -173,6 +173,7 @@ fn preset_of(config: &ModelConfig) -> Option<String> {
         ModelConfig::Transformer(c) => {
             ModelConfig::Transformer(TransformerConfig { dropout: 0.0, ..c.clone() })
         }
+        ModelConfig::Transition(_) => config.clone(),
     };
     let model_of = |name: &str| -> Option<ModelConfig> {
         let table: toml::Table = presets::get(name)?.parse().ok()?;

@@ -53,8 +53,9 @@ pub fn write(
     training: Option<&TrainingFacts>,
     options: WriteOptions,
 ) -> Result<Vec<u8>, CheckpointError> {
-    let rows = if has_benchmark_vocabulary(config) { options.rows } else { EmbeddingRows::Full };
     let embedding = embedding_name(config);
+    let prunes = has_benchmark_vocabulary(config) && embedding.is_some();
+    let rows = if prunes { options.rows } else { EmbeddingRows::Full };
     let expected: BTreeMap<_, _> = expected_tensors(config, rows).into_iter().collect();
     if let Some(name) = tensors.keys().find(|name| !expected.contains_key(*name)) {
         return Err(CheckpointError::ExtraTensor { name: quoted(name) });
@@ -69,7 +70,8 @@ pub fn write(
             return Err(CheckpointError::MissingTensor { name: name.clone() });
         };
         check_length(name, tensor)?;
-        let resized = if name == embedding { resize(config, tensor, rows) } else { None };
+        let resized =
+            if Some(name.as_str()) == embedding { resize(config, tensor, rows) } else { None };
         let tensor = resized.as_ref().unwrap_or(tensor);
         check_shape(name, tensor, shape)?;
         let begin = data.len();

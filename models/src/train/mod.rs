@@ -2,9 +2,9 @@
 
 mod gradients;
 mod microbatch;
-mod optimizer;
+pub(crate) mod optimizer;
 mod schedule;
-mod state;
+pub(crate) mod state;
 mod trainer;
 
 pub use microbatch::BatchError;

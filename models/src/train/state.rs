@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde::{Deserialize, Serialize};
 
-use super::Trainer;
+use super::AdamW;
 use crate::ModelConfig;
 
 /// Bytes that are no state of this trainer.
@@ -41,10 +41,30 @@ struct Counts {
 /// Kinds of tensors: the numbers themselves, and their moments.
 const KINDS: [&str; 3] = ["parameter", "first_moment", "second_moment"];
 
-pub(super) fn save(trainer: &Trainer) -> Vec<u8> {
+/// A trainer's state, borrowed.
+#[derive(Clone, Copy)]
+pub(crate) struct Parts<'a> {
+    pub model: &'a ModelConfig,
+    pub seed: u64,
+    pub step: u64,
+    pub untouched_scale: f64,
+    pub names: &'a [String],
+    pub parameters: &'a [Vec<f32>],
+    pub adam: &'a AdamW,
+}
+
+/// What of a state changes from step to step.
+pub(crate) struct Loaded {
+    pub step: u64,
+    pub untouched_scale: f64,
+    pub parameters: Vec<Vec<f32>>,
+    pub adam: AdamW,
+}
+
+pub(crate) fn save(trainer: Parts) -> Vec<u8> {
     let counts = Counts {
         format: FORMAT,
-        model: trainer.model.config().clone(),
+        model: trainer.model.clone(),
         seed: trainer.seed,
         step: trainer.step,
         untouched_scale_bits: trainer.untouched_scale.to_bits(),
@@ -52,7 +72,7 @@ pub(super) fn save(trainer: &Trainer) -> Vec<u8> {
     // One entry: the order of several would differ from save to save.
     let counts = serde_json::to_string(&counts).unwrap_or_default();
     let metadata = HashMap::from([(ENTRY.to_string(), counts)]);
-    let kinds = [&trainer.parameters, &trainer.adam.first, &trainer.adam.second];
+    let kinds = [trainer.parameters, &trainer.adam.first, &trainer.adam.second];
     let mut tensors: Vec<(String, Vec<u8>)> = Vec::new();
     for (kind, values) in KINDS.iter().zip(kinds) {
         for (name, values) in trainer.names.iter().zip(values) {
@@ -68,7 +88,8 @@ pub(super) fn save(trainer: &Trainer) -> Vec<u8> {
         .unwrap_or_else(|_| unreachable!("tensors in memory have valid offsets"))
 }
 
-pub(super) fn load(trainer: &mut Trainer, bytes: &[u8]) -> Result<(), StateError> {
+/// Reads a state of the same model and seed as `trainer`.
+pub(crate) fn load(trainer: Parts, bytes: &[u8]) -> Result<Loaded, StateError> {
     let malformed = |error: safetensors::SafeTensorError| StateError::Malformed(error.to_string());
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(malformed)?;
     let entry = header.metadata().as_ref().and_then(|metadata| metadata.get(ENTRY));
@@ -78,7 +99,7 @@ pub(super) fn load(trainer: &mut Trainer, bytes: &[u8]) -> Result<(), StateError
     if counts.format != FORMAT {
         return Err(StateError::Other("format version"));
     }
-    if counts.model != *trainer.model.config() {
+    if counts.model != *trainer.model {
         return Err(StateError::Other("model"));
     }
     if counts.seed != trainer.seed {
@@ -91,18 +112,13 @@ pub(super) fn load(trainer: &mut Trainer, bytes: &[u8]) -> Result<(), StateError
 
     let tensors = SafeTensors::deserialize(bytes).map_err(malformed)?;
     let read = |kind: &str| -> Result<Vec<Vec<f32>>, StateError> {
-        let expected = trainer.names.iter().zip(&trainer.parameters);
+        let expected = trainer.names.iter().zip(trainer.parameters);
         expected.map(|(name, old)| tensor(&tensors, format!("{kind}.{name}"), old.len())).collect()
     };
     let [parameters, first, second] = [read(KINDS[0])?, read(KINDS[1])?, read(KINDS[2])?];
 
-    trainer.parameters = parameters;
-    trainer.adam.first = first;
-    trainer.adam.second = second;
-    trainer.step = counts.step;
-    trainer.untouched_scale = untouched_scale;
-    trainer.put_parameters();
-    Ok(())
+    let adam = AdamW { first, second };
+    Ok(Loaded { step: counts.step, untouched_scale, parameters, adam })
 }
 
 fn tensor(tensors: &SafeTensors, name: String, len: usize) -> Result<Vec<f32>, StateError> {

@@ -57,16 +57,16 @@ pub struct StepReport {
 /// Steps are deterministic: equal states and batches give equal states, bit for bit, however many threads there are.
 #[derive(Debug)]
 pub struct Trainer {
-    pub(super) model: Model,
+    model: Model,
     optimizer: OptimizerConfig,
     schedule: ScheduleConfig,
-    pub(super) seed: u64,
-    pub(super) step: u64,
-    pub(super) names: Vec<String>,
-    pub(super) parameters: Vec<Vec<f32>>,
-    pub(super) adam: AdamW,
+    seed: u64,
+    step: u64,
+    names: Vec<String>,
+    parameters: Vec<Vec<f32>>,
+    adam: AdamW,
     /// What weight decay has left of the embedding rows that a compact table does not hold.
-    pub(super) untouched_scale: f64,
+    untouched_scale: f64,
 }
 
 impl Trainer {
@@ -177,7 +177,7 @@ impl Trainer {
     }
 
     /// Hands the updated numbers to the model.
-    pub(super) fn put_parameters(&mut self) {
+    fn put_parameters(&mut self) {
         let device = self.model.device().clone();
         let mut writer = Writer::new(&self.parameters, &device);
         self.model = self.model.mapped(device.clone(), &mut writer);
@@ -224,7 +224,7 @@ impl Trainer {
 
     /// Parameters, moments and counts: all that a resumed run needs to equal an uninterrupted one.
     pub fn save_state(&self) -> Vec<u8> {
-        state::save(self)
+        state::save(self.parts())
     }
 
     /// Goes back to a saved state.
@@ -232,7 +232,25 @@ impl Trainer {
     /// # Errors
     /// [`StateError`] if the bytes are damaged or of another model or seed; the trainer is then as it was.
     pub fn load_state(&mut self, bytes: &[u8]) -> Result<(), StateError> {
-        state::load(self, bytes)
+        let loaded = state::load(self.parts(), bytes)?;
+        self.parameters = loaded.parameters;
+        self.adam = loaded.adam;
+        self.step = loaded.step;
+        self.untouched_scale = loaded.untouched_scale;
+        self.put_parameters();
+        Ok(())
+    }
+
+    fn parts(&self) -> state::Parts<'_> {
+        state::Parts {
+            model: self.model.config(),
+            seed: self.seed,
+            step: self.step,
+            untouched_scale: self.untouched_scale,
+            names: &self.names,
+            parameters: &self.parameters,
+            adam: &self.adam,
+        }
     }
 }
 

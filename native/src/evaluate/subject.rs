@@ -14,8 +14,7 @@ use cwm_core::{
 use cwm_models::{
     checkpoint::Checkpoint,
     device::{DeviceChoice, DeviceError},
-    model::Model,
-    predictor::Predictor,
+    tracker::ModelTracker,
 };
 
 use super::{
@@ -38,7 +37,7 @@ pub struct Subject {
 #[derive(Debug)]
 enum AnyTracker {
     Baseline(Baseline),
-    Model(Box<Predictor>),
+    Model(ModelTracker),
 }
 
 impl Subject {
@@ -97,7 +96,7 @@ impl Subject {
     ) -> anyhow::Result<Self> {
         let device = device.open().map_err(|error| unusable(&error))?;
         let config = &checkpoint.config;
-        let model = Model::from_parameters(config, &checkpoint.tensors, &device)
+        let model = ModelTracker::from_parameters(name, config, &checkpoint.tensors, &device)
             .map_err(|error| Failure::data(format!("`{path}`: {error}")))?;
         let kind = TrackerKind::Model(ModelInfo {
             family: config.family().to_string(),
@@ -110,7 +109,7 @@ impl Subject {
             train_steps: checkpoint.info.training.as_ref().map(|training| training.steps),
         });
         let info = TrackerInfo { name: name.to_string(), kind };
-        Ok(Subject { info, tracker: AnyTracker::Model(Box::new(Predictor::new(name, model))) })
+        Ok(Subject { info, tracker: AnyTracker::Model(model) })
     }
 
     /// Whether it is a trained network.
@@ -137,8 +136,8 @@ impl Subject {
                 let baseline = baseline.for_labels(en_passant);
                 block_on(evaluate(&baseline, dataset, games, total, budget, on_event))
             }
-            AnyTracker::Model(predictor) => {
-                block_on(evaluate(predictor.as_ref(), dataset, games, total, budget, on_event))
+            AnyTracker::Model(model) => {
+                block_on(evaluate(model, dataset, games, total, budget, on_event))
             }
         };
         graded.map_err(|error| match error {
@@ -157,7 +156,7 @@ impl Subject {
         use cwm_core::evaluate::predict;
         let predicted = match &self.tracker {
             AnyTracker::Baseline(baseline) => block_on(predict(baseline, game)),
-            AnyTracker::Model(predictor) => block_on(predict(predictor.as_ref(), game)),
+            AnyTracker::Model(model) => block_on(predict(model, game)),
         };
         predicted.map_err(|error| self.failed(&error).into())
     }

@@ -9,8 +9,11 @@ use cwm_core::{
         Games,
         batch::Batch,
         plan::{Batching, Plan},
+        transition::TransitionSampler,
     },
 };
+
+use super::learner::Lesson;
 
 /// The next batch to train on: the data position that a checkpoint remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -36,13 +39,15 @@ pub struct FeedOptions {
     pub shard_games: Vec<usize>,
 }
 
-/// A batch, the games it was made of, and the position after it.
+/// A lesson, the games it was made of, and the position after it.
 #[derive(Debug)]
 pub struct Fed {
-    /// The batch.
-    pub batch: Batch,
-    /// Indices into the dataset.
+    /// The lesson.
+    pub lesson: Lesson,
+    /// Indices into the dataset of the games that it was made of.
     pub games: Vec<u32>,
+    /// Games read; single steps count as the share of an epoch that they are.
+    pub games_read: u64,
     /// Where the next batch stands.
     pub next: Position,
 }
@@ -73,34 +78,91 @@ pub fn lengths(games: &Games) -> Vec<u32> {
     (0..games.len()).map(|i| games.plies(i) as u32 + 1).collect()
 }
 
-/// Starts making batches from `start` on, for `batches` batches; the thread ends when the receiver is dropped.
-pub fn feed<'scope, 'env>(
-    scope: &'scope Scope<'scope, 'env>,
-    games: &'env Games,
-    lengths: &'env [u32],
-    options: &'env FeedOptions,
-    start: Position,
-    batches: u64,
-) -> (Receiver<Fed>, ScopedJoinHandle<'scope, ()>) {
-    let (sender, receiver) = bounded(READY_BATCHES);
-    let handle = scope.spawn(move || {
+/// Where lessons come from.
+#[derive(Debug)]
+pub enum Source<'a> {
+    /// Whole games, each once in an epoch.
+    Games {
+        /// The games.
+        games: &'a Games,
+        /// Their steps.
+        lengths: &'a [u32],
+        /// Order and labels.
+        options: &'a FeedOptions,
+    },
+    /// Single steps, drawn with repetition; an epoch is as many as there are.
+    Transitions {
+        /// Draws them.
+        sampler: TransitionSampler<'a>,
+        /// Steps in a batch.
+        batch_steps: usize,
+        /// Games that they are drawn from.
+        games: u64,
+    },
+}
+
+impl Source<'_> {
+    /// Lessons in an epoch.
+    pub fn epoch_batches(&self) -> u64 {
+        match self {
+            Source::Games { lengths, options, .. } => options.plan(lengths, 0).len() as u64,
+            Source::Transitions { sampler, batch_steps, .. } => {
+                sampler.total_steps().div_ceil(*batch_steps as u64)
+            }
+        }
+    }
+
+    /// Makes lessons from `start` on for as long as `take` wants them.
+    fn make(&self, start: Position, mut take: impl FnMut(Fed) -> bool) {
         let mut position = start;
-        let mut plan = options.plan(lengths, position.epoch);
-        for _ in 0..batches {
-            while position.batch >= plan.len() as u64 {
+        match self {
+            Source::Games { games, lengths, options } => loop {
+                let plan = options.plan(lengths, position.epoch);
                 if plan.is_empty() {
                     return;
                 }
+                while position.batch < plan.len() as u64 {
+                    let indices = plan.batch(position.batch as usize).to_vec();
+                    position.batch += 1;
+                    let lesson = Lesson::Games(options.batch(games, &indices));
+                    let games_read = indices.len() as u64;
+                    if !take(Fed { lesson, games: indices, games_read, next: position }) {
+                        return;
+                    }
+                }
                 position = Position { epoch: position.epoch + 1, batch: 0 };
-                plan = options.plan(lengths, position.epoch);
-            }
-            let indices = plan.batch(position.batch as usize).to_vec();
-            position.batch += 1;
-            let batch = options.batch(games, &indices);
-            if sender.send(Fed { batch, games: indices, next: position }).is_err() {
-                return;
+            },
+            Source::Transitions { sampler, batch_steps, games } => {
+                let epoch_batches = self.epoch_batches();
+                if epoch_batches == 0 {
+                    return;
+                }
+                let games_until = |batch: u64| games * batch / epoch_batches;
+                loop {
+                    let number = position.epoch * epoch_batches + position.batch;
+                    let (batch, indices) = sampler.draw(number, *batch_steps);
+                    position.batch += 1;
+                    let games_read = games_until(position.batch) - games_until(position.batch - 1);
+                    if position.batch == epoch_batches {
+                        position = Position { epoch: position.epoch + 1, batch: 0 };
+                    }
+                    let lesson = Lesson::Transitions(batch);
+                    if !take(Fed { lesson, games: indices, games_read, next: position }) {
+                        return;
+                    }
+                }
             }
         }
-    });
+    }
+}
+
+/// Starts making lessons from `start` on; the thread ends when the receiver is dropped.
+pub fn feed<'scope, 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    source: &'env Source<'env>,
+    start: Position,
+) -> (Receiver<Fed>, ScopedJoinHandle<'scope, ()>) {
+    let (sender, receiver) = bounded(READY_BATCHES);
+    let handle = scope.spawn(move || source.make(start, |fed| sender.send(fed).is_ok()));
     (receiver, handle)
 }

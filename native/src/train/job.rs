@@ -10,17 +10,17 @@ use anyhow::Context;
 use chrono::{DateTime, Utc};
 use cwm_core::{
     chess::EnPassant,
-    data::{Games, Split, plan::Batching},
+    data::{Games, Split, plan::Batching, transition::TransitionSampler},
 };
 use cwm_models::{
     checkpoint::{DatasetFacts, TrainingFacts},
     device::DeviceChoice,
-    train::{TrainError, Trainer},
 };
 use serde_json::json;
 
 use super::{
-    feed::{FeedOptions, lengths},
+    feed::{FeedOptions, Source, lengths},
+    learner::Learner,
     run::Run,
     run_dir::RunDir,
     settings::{Resolved, Settings},
@@ -87,7 +87,9 @@ impl Job {
         if !settings.train.data.is_empty() {
             let (dataset, data) = open_data(settings)?;
             let feed = feed_options(settings, &dataset, &data);
-            for line in data_lines(settings, &data, &feed) {
+            let lengths = lengths(&data.train);
+            let source = source(settings, &data, &lengths, &feed);
+            for line in data_lines(&data, &source) {
                 writeln!(out, "{line}")?;
             }
             let hash = settings.hash(&dataset.manifest().data_sha256())?;
@@ -108,7 +110,8 @@ impl Job {
         let (dataset, data) = open_data(settings)?;
         let feed = feed_options(settings, &dataset, &data);
         let lengths = lengths(&data.train);
-        let epoch_batches = feed.plan(&lengths, 0).len() as u64;
+        let source = source(settings, &data, &lengths, &feed);
+        let epoch_batches = source.epoch_batches();
         let total_steps = match settings.train.max_steps {
             0 => epoch_batches * settings.train.epochs,
             steps => steps,
@@ -141,7 +144,7 @@ impl Job {
             self.device,
             settings.train.seed
         ));
-        for line in data_lines(settings, &data, &feed) {
+        for line in data_lines(&data, &source) {
             progress.note(&line);
         }
         let state_bytes = trainer.save_state().len();
@@ -155,8 +158,7 @@ impl Job {
             settings: &settings.train,
             dir,
             train: &data.train,
-            lengths: &lengths,
-            feed: &feed,
+            source: &source,
             validation: &data.validation,
             en_passant: feed.en_passant,
             facts: &facts,
@@ -188,33 +190,20 @@ impl Job {
         }
     }
 
-    fn trainer(&self, total_steps: u64) -> anyhow::Result<Trainer> {
+    fn trainer(&self, total_steps: u64) -> anyhow::Result<Learner> {
         let settings = &self.resolved.settings;
         let mut schedule = settings.schedule.clone();
         if schedule.decay_steps == 0 {
             schedule.decay_steps = total_steps;
         }
-        Trainer::new(
-            &settings.model,
-            &settings.optimizer,
-            &schedule,
-            settings.train.seed,
-            &self.device,
-        )
-        .map_err(|error| {
-            let exit = match error {
-                TrainError::Device(_) => Exit::Device,
-                _ => Exit::Usage,
-            };
-            Failure::new(exit, error).into()
-        })
+        Learner::new(settings, &schedule, &self.device)
     }
 
     /// The run to work in, with its standing if it has a checkpoint.
     fn open_run(
         &self,
         hash: &str,
-        trainer: &mut Trainer,
+        trainer: &mut Learner,
         progress: &Progress,
     ) -> anyhow::Result<(RunDir, Option<Standing>)> {
         let name = &self.resolved.settings.train.name;
@@ -309,26 +298,57 @@ fn feed_options(settings: &Settings, dataset: &Dataset, data: &Data) -> FeedOpti
     }
 }
 
-/// Counts of the data and the padding of both ways to batch.
-fn data_lines(settings: &Settings, data: &Data, feed: &FeedOptions) -> Vec<String> {
-    let lengths = lengths(&data.train);
-    let padding = |batching| {
-        let options = FeedOptions { batching, ..feed.clone() };
-        let (valid, padded) = options.plan(&lengths, 0).steps(&lengths);
-        100.0 * (1.0 - valid as f64 / padded.max(1) as f64)
+/// Whole games, or single steps where the settings say how to draw them.
+fn source<'a>(
+    settings: &Settings,
+    data: &'a Data,
+    lengths: &'a [u32],
+    options: &'a FeedOptions,
+) -> Source<'a> {
+    match &settings.sampling {
+        None => Source::Games { games: &data.train, lengths, options },
+        Some(sampling) => Source::Transitions {
+            sampler: TransitionSampler::new(
+                &data.train,
+                options.en_passant,
+                sampling,
+                settings.train.seed,
+            ),
+            batch_steps: settings.train.batch_size,
+            games: data.train.len() as u64,
+        },
+    }
+}
+
+/// Counts of the data, and what batches are made of.
+fn data_lines(data: &Data, source: &Source) -> Vec<String> {
+    let steps = data.train.total_plies() + data.train.len() as u64;
+    let counts = format!(
+        "{} training games ({steps} steps), {} validation games",
+        data.train.len(),
+        data.validation.len()
+    );
+    let batches = match source {
+        Source::Games { lengths, options, .. } => {
+            let padding = |batching| {
+                let options = FeedOptions { batching, ..(*options).clone() };
+                let (valid, padded) = options.plan(lengths, 0).steps(lengths);
+                100.0 * (1.0 - valid as f64 / padded.max(1) as f64)
+            };
+            format!(
+                "padding in batches of {}: {:.1} % bucketed, {:.1} % in the reference's order",
+                options.batch_size,
+                padding(Batching::Bucketed),
+                padding(Batching::Reference)
+            )
+        }
+        Source::Transitions { sampler, batch_steps, .. } => {
+            let [promotions, under, castling, en_passant, opponent, own] = sampler.kind_counts();
+            format!(
+                "batches of {batch_steps} steps; drawn more often: {promotions} promotions to queen, {under} others, \
+                 {castling} castling, {en_passant} en passant, {opponent} losses of the opponent's rights, {own} of own"
+            )
+        }
     };
-    let steps: u64 = lengths.iter().map(|&l| u64::from(l)).sum();
-    vec![
-        format!(
-            "{} training games ({steps} steps), {} validation games",
-            data.train.len(),
-            data.validation.len()
-        ),
-        format!(
-            "padding in batches of {}: {:.1} % bucketed, {:.1} % in the reference's order",
-            settings.train.batch_size,
-            padding(Batching::Bucketed),
-            padding(Batching::Reference)
-        ),
-    ]
+    vec![counts, batches]
 }

@@ -4,6 +4,7 @@ pub mod facts;
 pub mod feed;
 pub mod job;
 pub mod layers;
+pub mod learner;
 pub mod log;
 pub mod run;
 pub mod run_dir;

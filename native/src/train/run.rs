@@ -11,15 +11,12 @@ use cwm_core::{
     data::Games,
     evaluate::{BatchBudget, Grading, evaluate},
 };
-use cwm_models::{
-    Predictor,
-    checkpoint::TrainingFacts,
-    train::{StepReport, Trainer},
-};
+use cwm_models::{checkpoint::TrainingFacts, train::StepReport};
 use serde_json::json;
 
 use super::{
-    feed::{Fed, FeedOptions, feed},
+    feed::{Fed, Source, feed},
+    learner::Learner,
     log::{Record, RunLog},
     run_dir::RunDir,
     settings::TrainSettings,
@@ -41,10 +38,8 @@ pub struct Run<'a> {
     pub dir: RunDir,
     /// Games to train on.
     pub train: &'a Games,
-    /// Their steps.
-    pub lengths: &'a [u32],
-    /// Order and labels of batches.
-    pub feed: &'a FeedOptions,
+    /// What they are made into.
+    pub source: &'a Source<'a>,
     /// Games to validate on.
     pub validation: &'a Games,
     /// When the en passant label is set.
@@ -77,7 +72,7 @@ impl Run<'_> {
     /// Trains from `standing` to the end, a stop request, or divergence.
     pub fn train(
         &self,
-        trainer: &mut Trainer,
+        trainer: &mut Learner,
         mut standing: Standing,
         stop: &Stop,
         progress: &Progress,
@@ -91,15 +86,14 @@ impl Run<'_> {
         task.advance(standing.step);
 
         let exit = thread::scope(|scope| -> anyhow::Result<Exit> {
-            let (batches, _feeder) =
-                feed(scope, self.train, self.lengths, self.feed, standing.position, u64::MAX);
+            let (lessons, _feeder) = feed(scope, self.source, standing.position);
             while standing.step < self.total_steps {
                 if stop.requested() {
                     standing.save(&self.dir, trainer, self.facts)?;
                     return Ok(Exit::Stopped);
                 }
-                let fed = batches.recv().context("the data feed ended early")?;
-                let report = trainer.step(&fed.batch)?;
+                let fed = lessons.recv().context("the data feed ended early")?;
+                let report = trainer.step(&fed.lesson)?;
                 standing.position = fed.next;
                 standing.elapsed_secs = earlier_secs + started.elapsed().as_secs_f64();
                 if report.skipped_non_finite {
@@ -111,8 +105,8 @@ impl Run<'_> {
                 }
                 standing.skipped_in_a_row = 0;
                 standing.step = report.step;
-                standing.games += fed.batch.games as u64;
-                standing.valid_steps += fed.batch.valid_steps() as u64;
+                standing.games += fed.games_read;
+                standing.valid_steps += fed.lesson.valid_steps() as u64;
                 task.advance(1);
                 self.tell(&mut window, &fed, &report, &standing, &task, &mut log)?;
 
@@ -153,7 +147,7 @@ impl Run<'_> {
     /// Records a batch that was not finite and, after a few in a row, goes back to the last snapshot.
     fn skip(
         &self,
-        trainer: &mut Trainer,
+        trainer: &mut Learner,
         standing: &mut Standing,
         fed: &Fed,
         (state, step): &(Vec<u8>, u64),
@@ -182,8 +176,8 @@ impl Run<'_> {
     ) -> anyhow::Result<()> {
         window.loss += report.loss;
         window.batches += 1;
-        window.games += fed.batch.games as u64;
-        window.valid_steps += fed.batch.valid_steps() as u64;
+        window.games += fed.games_read;
+        window.valid_steps += fed.lesson.valid_steps() as u64;
         if !standing.step.is_multiple_of(self.settings.log_every) {
             return Ok(());
         }
@@ -214,7 +208,7 @@ impl Run<'_> {
     /// Scores validation games (`limit` 0: all) and remembers the best loss.
     fn validate(
         &self,
-        trainer: &Trainer,
+        trainer: &Learner,
         standing: &mut Standing,
         limit: usize,
         log: &mut RunLog,
@@ -302,7 +296,7 @@ impl Run<'_> {
 
 /// Grades the first `limit` games.
 fn grade(
-    trainer: &Trainer,
+    trainer: &Learner,
     games: &Games,
     limit: usize,
     en_passant: EnPassant,
@@ -311,7 +305,7 @@ fn grade(
         Ok::<_, std::convert::Infallible>(Trajectory::replay_with(games.moves(i), en_passant))
     });
     let grading = block_on(evaluate(
-        &Predictor::new("validation", trainer.model().clone()),
+        &trainer.tracker(),
         "validation",
         trajectories,
         Some(limit as u64),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use cwm_core::data::plan::Batching;
+use cwm_core::data::{plan::Batching, transition::Sampling};
 use cwm_models::{
     config::ModelConfig,
     presets,
@@ -25,6 +25,9 @@ pub struct Settings {
     pub optimizer: OptimizerConfig,
     /// Learning rate over steps.
     pub schedule: ScheduleConfig,
+    /// How single steps are drawn; the transition machine alone is trained on these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<Sampling>,
     /// The job.
     pub train: TrainSettings,
 }
@@ -39,7 +42,7 @@ pub struct TrainSettings {
     pub name: String,
     /// Seed of initial weights, order of games and dropout.
     pub seed: u64,
-    /// Games in a batch.
+    /// Games in a batch; of the transition machine, single steps.
     pub batch_size: usize,
     /// Passes over the training games.
     pub epochs: u64,
@@ -137,6 +140,9 @@ impl Sources {
         settings.model.validate().map_err(Failure::usage)?;
         settings.optimizer.validate().map_err(Failure::usage)?;
         settings.schedule.validate().map_err(Failure::usage)?;
+        if let Some(sampling) = &settings.sampling {
+            sampling.validate().map_err(Failure::usage)?;
+        }
         settings.train.validate()?;
         if settings.train.name.is_empty() {
             settings.train.name = base.name;
@@ -216,8 +222,10 @@ fn defaults(base: &Base) -> anyhow::Result<Table> {
             Failure::usage(format!("config section [model]: {}", e.message()))
                 .hint("start from a preset with a line `preset = \"transformer-d128\"` at the top")
         })?;
+    let sampling = matches!(config, ModelConfig::Transition(_)).then(Sampling::default);
     let settings = Settings {
         model: config,
+        sampling,
         optimizer: OptimizerConfig::default(),
         schedule: ScheduleConfig::default(),
         train: TrainSettings::default(),

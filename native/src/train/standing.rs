@@ -3,15 +3,13 @@
 use std::{fs, path::Path};
 
 use anyhow::Context;
-use cwm_models::{
-    checkpoint::{TrainingFacts, WriteOptions},
-    train::Trainer,
-};
+use cwm_models::checkpoint::{TrainingFacts, WriteOptions};
 use serde::{Deserialize, Serialize};
 
 use super::{
     facts::facts,
     feed::Position,
+    learner::Learner,
     run_dir::{PROGRESS_FILE, RunDir, STATE_FILE},
 };
 use crate::{atomic, checkpoint, exit::Failure};
@@ -43,15 +41,15 @@ impl Standing {
     pub fn save(
         &self,
         run: &RunDir,
-        trainer: &Trainer,
+        trainer: &Learner,
         base: &TrainingFacts,
     ) -> anyhow::Result<()> {
         let facts = facts(run.path(), base, self);
         run.save_checkpoint(self.step, |dir| {
             checkpoint::write_files(
                 dir,
-                trainer.model().config(),
-                &trainer.model().named_parameters(),
+                trainer.config(),
+                &trainer.named_parameters(),
                 Some(&facts),
                 WriteOptions::EXACT,
             )?;
@@ -62,7 +60,7 @@ impl Standing {
     }
 
     /// Reads a checkpoint directory into `trainer`.
-    pub fn load(dir: &Path, trainer: &mut Trainer) -> anyhow::Result<Self> {
+    pub fn load(dir: &Path, trainer: &mut Learner) -> anyhow::Result<Self> {
         let read = |name: &str| {
             let path = dir.join(name);
             fs::read(&path).with_context(|| format!("cannot read `{}`", path.display()))
@@ -78,7 +76,7 @@ impl Standing {
     /// Loads the newest checkpoint that can be read; a damaged one is named through `note` and passed over.
     pub fn load_latest(
         run: &RunDir,
-        trainer: &mut Trainer,
+        trainer: &mut Learner,
         note: impl Fn(&str),
     ) -> anyhow::Result<Option<Self>> {
         let mut last_error = None;

@@ -1,0 +1,207 @@
+//! The machine as a tracker: it runs on its own answers, whole games side by side.
+
+use std::sync::Arc;
+
+use cwm_core::{
+    chess::{
+        MoveToken, State, Trajectory,
+        label::{LABELS, LOGIT_OFFSETS, LOGITS, SIDE, SQUARES},
+    },
+    tracker::{Prediction, TrackError, Tracker},
+};
+
+use super::{
+    forward::{Activations, Steps},
+    heads::{self, HEADS},
+    inputs::Move,
+    network::Transition,
+};
+use crate::parallel;
+
+/// Games that run side by side on one thread: their activations fit a core's second-level cache.
+const GAMES: usize = 16;
+
+/// A transition machine that names states.
+#[derive(Debug, Clone)]
+pub struct TransitionTracker {
+    name: String,
+    network: Arc<Transition>,
+}
+
+/// The states that a batch of games is in, as the machine has named them; all zeros before START.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TransitionMemory {
+    /// `[branches, 75]`.
+    labels: Vec<u8>,
+}
+
+/// The same cells, all 64, for every step of a batch.
+fn all_cells(steps: usize) -> Vec<u8> {
+    (0..steps).flat_map(|_| 0..SQUARES as u8).collect()
+}
+
+/// What is kept from step to step for its memory.
+#[derive(Default)]
+struct Workspace {
+    activations: Activations,
+    cells: Vec<u8>,
+}
+
+impl TransitionTracker {
+    /// A tracker of this name for tables.
+    pub fn new(name: impl Into<String>, network: Transition) -> Self {
+        TransitionTracker { name: name.into(), network: Arc::new(network) }
+    }
+
+    /// The network.
+    pub fn network(&self) -> &Transition {
+        &self.network
+    }
+
+    fn forward(&self, moves: &[Move], before: &[u8], space: &mut Workspace) {
+        if space.cells.len() < moves.len() * SQUARES {
+            space.cells = all_cells(moves.len());
+        }
+        let cells = &space.cells[..moves.len() * SQUARES];
+        let steps = Steps { moves, before, cells_per_step: SQUARES, cells };
+        self.network.forward(steps, &mut space.activations);
+    }
+
+    /// Reads one token for each state `[n, 75]`, and puts the next states in their place. `each` hears for every one
+    /// whether all logits were finite, and the activations, before the old state is gone.
+    fn advance(
+        &self,
+        moves: &[Move],
+        labels: &mut [u8],
+        space: &mut Workspace,
+        mut each: impl FnMut(usize, bool, &[u8], &Activations),
+    ) {
+        self.forward(moves, labels, space);
+        let rows = moves.len() * SQUARES;
+        for (i, labels) in labels.chunks_exact_mut(LABELS).enumerate() {
+            let act = &space.activations;
+            let logits = &act.heads[i * HEADS..(i + 1) * HEADS];
+            let mut after = [0; LABELS];
+            let finite = heads::decode_cells(&act.logits, rows, i * SQUARES, &mut after)
+                && logits.iter().all(|x| x.is_finite());
+            heads::decode(logits, labels, &mut after);
+            each(i, finite, labels, act);
+            labels.copy_from_slice(&after);
+        }
+    }
+
+    /// Grades games side by side; those that are over drop out.
+    fn grade_part(&self, games: &[&Trajectory]) -> Result<Vec<Prediction>, TrackError> {
+        let mut predictions: Vec<Prediction> = games
+            .iter()
+            .map(|game| Prediction {
+                states: Vec::with_capacity(game.steps()),
+                loss_sum: None,
+                non_finite_steps: Vec::new(),
+            })
+            .collect();
+        let mut losses = vec![0.0; games.len()];
+        let mut running: Vec<usize> = (0..games.len()).collect();
+        let mut labels = vec![0; games.len() * LABELS];
+        let mut space = Workspace::default();
+        for step in 0.. {
+            // Games that are over leave; the states of the others move up.
+            let mut kept = 0;
+            for place in 0..running.len() {
+                if games[running[place]].steps() > step {
+                    running[kept] = running[place];
+                    labels.copy_within(place * LABELS..(place + 1) * LABELS, kept * LABELS);
+                    kept += 1;
+                }
+            }
+            running.truncate(kept);
+            labels.truncate(kept * LABELS);
+            if running.is_empty() {
+                break;
+            }
+            let moves: Vec<Move> =
+                running.iter().map(|&game| Move::of(games[game].tokens()[step].id())).collect();
+            let rows = moves.len() * SQUARES;
+            self.advance(&moves, &mut labels, &mut space, |i, finite, before, act| {
+                let game = running[i];
+                let truth = games[game].states()[step].labels();
+                let logits = &act.heads[i * HEADS..(i + 1) * HEADS];
+                losses[game] += heads::cell_loss(&act.logits, rows, i * SQUARES, truth)
+                    + heads::loss(logits, before, truth);
+                if !finite {
+                    predictions[game].non_finite_steps.push(step);
+                }
+            });
+            for (&game, labels) in running.iter().zip(labels.chunks_exact(LABELS)) {
+                predictions[game].states.push(state(labels)?);
+            }
+        }
+        for (prediction, loss) in predictions.iter_mut().zip(losses) {
+            prediction.loss_sum = Some(loss);
+        }
+        Ok(predictions)
+    }
+
+    /// The probability of every class of every label after each of `tokens` (START first), `[steps, 1878]`, given the
+    /// machine's own state before; label `j` owns the columns [`cwm_core::chess::label::logit_range`]`(j)`.
+    pub fn probabilities(&self, tokens: &[MoveToken]) -> Vec<f32> {
+        let mut out = vec![0.0; tokens.len() * LOGITS];
+        let mut labels = vec![0; LABELS];
+        let mut space = Workspace::default();
+        for (&token, out) in tokens.iter().zip(out.chunks_exact_mut(LOGITS)) {
+            let (cells, others) = out.split_at_mut(LOGIT_OFFSETS[SIDE]);
+            self.advance(&[Move::of(token.id())], &mut labels, &mut space, |_, _, before, act| {
+                heads::cell_probabilities(&act.logits, SQUARES, 0, cells);
+                heads::probabilities(&act.heads, before, others);
+            });
+        }
+        out
+    }
+}
+
+fn state(labels: &[u8]) -> Result<State, TrackError> {
+    let fault = |error: &dyn std::fmt::Display| TrackError::Device(error.to_string());
+    let labels: [u8; LABELS] = labels.try_into().map_err(|error| fault(&error))?;
+    State::new(labels).map_err(|error| fault(&error))
+}
+
+impl Tracker for TransitionTracker {
+    type Memory = TransitionMemory;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn start(&self, branches: usize) -> TransitionMemory {
+        TransitionMemory { labels: vec![0; branches * LABELS] }
+    }
+
+    async fn push(
+        &self,
+        memory: &mut TransitionMemory,
+        tokens: &[MoveToken],
+    ) -> Result<Vec<State>, TrackError> {
+        let branches = memory.labels.len() / LABELS;
+        if tokens.len() != branches {
+            let message = format!("{} tokens for {branches} branches", tokens.len());
+            return Err(TrackError::Token(message));
+        }
+        let moves: Vec<Move> = tokens.iter().map(|token| Move::of(token.id())).collect();
+        let mut space = Workspace::default();
+        let parts = moves.chunks(GAMES).zip(memory.labels.chunks_mut(GAMES * LABELS));
+        for (moves, labels) in parts {
+            self.advance(moves, labels, &mut space, |_, _, _, _| {});
+        }
+        memory.labels.chunks_exact(LABELS).map(state).collect()
+    }
+
+    async fn grade(&self, games: &[&Trajectory]) -> Result<Vec<Prediction>, TrackError> {
+        let parts: Vec<&[&Trajectory]> = games.chunks(GAMES).collect();
+        let graded = parallel::map(parts, |games| self.grade_part(games));
+        let mut predictions = Vec::with_capacity(games.len());
+        for part in graded {
+            predictions.extend(part?);
+        }
+        Ok(predictions)
+    }
+}
