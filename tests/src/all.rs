@@ -17,6 +17,7 @@ mod metrics;
 mod train;
 mod trainer;
 mod transformer;
+mod transition;
 
 /// Some tests hold code to how much memory it asks for.
 #[global_allocator]

@@ -230,11 +230,14 @@ impl<'a> TransitionSampler<'a> {
         (batch, games)
     }
 
-    /// Game and step of the next draw.
+    /// Game and step of the next draw; the share of a kind that no game holds is drawn from all steps.
     fn place(&self, rng: &mut impl Rng) -> (u32, u32) {
         let mut ticket: f64 = rng.random();
         for (share, moves) in self.sampling.shares().into_iter().zip(&self.kinds) {
-            if ticket < share && !moves.is_empty() {
+            if ticket < share {
+                if moves.is_empty() {
+                    break;
+                }
                 return moves[rng.random_range(0..moves.len() as u32) as usize];
             }
             ticket -= share;
@@ -391,7 +394,8 @@ mod tests {
         let sampler = TransitionSampler::new(&games, EnPassant::Always, &sampling, 1);
         let (batch, _) = sampler.draw(0, 1000);
         let drawn = batch.tokens.iter().filter(|&&t| t == castles || t == swapped).count();
-        assert!((500..620).contains(&drawn), "{drawn}");
+        // Half of them; plain draws add one in 23 of the rest.
+        assert!((460..580).contains(&drawn), "{drawn}");
     }
 
     #[test]

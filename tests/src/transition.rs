@@ -1,0 +1,372 @@
+//! The transition machine: its kernels against plain double precision, its trainer's promises, and both ways to run it.
+
+use cwm_core::{
+    chess::{
+        EnPassant, MoveToken, State, Trajectory,
+        label::{LABELS, LOGITS, logit_range},
+        random::RandomPlay,
+    },
+    data::{
+        GameResult, Games,
+        transition::{Sampling, TransitionSampler, Transitions},
+    },
+    tracker::{Tracker, ready},
+};
+use cwm_models::{
+    ModelConfig, ModelTracker, NamedTensor, Parameters, TransitionConfig,
+    checkpoint::{Checkpoint, WriteOptions, write},
+    device::DeviceChoice,
+    train::{OptimizerConfig, ScheduleConfig},
+    transition::{Transition, TransitionTracker, TransitionTrainer},
+};
+
+fn games(count: u64) -> Games {
+    let mut games = Games::new();
+    for seed in 0..count {
+        games.push("", &RandomPlay::new(seed, 0).play().unwrap().moves, GameResult::Unknown);
+    }
+    games
+}
+
+fn batch(cells: usize, steps: usize, number: u64) -> Transitions {
+    let games = games(12);
+    let sampling = Sampling { cells, ..Sampling::default() };
+    TransitionSampler::new(&games, EnPassant::Always, &sampling, 3).draw(number, steps).0
+}
+
+fn trainer(config: &TransitionConfig) -> TransitionTrainer {
+    let optimizer = OptimizerConfig { weight_decay: 0.01, ..OptimizerConfig::default() };
+    let schedule = ScheduleConfig { warmup_steps: 3, decay_steps: 10, ..ScheduleConfig::default() };
+    TransitionTrainer::new(config, &optimizer, &schedule, 5).unwrap()
+}
+
+fn small() -> TransitionConfig {
+    TransitionConfig { context_hidden: 7, context_width: 6, cell_hidden: 5 }
+}
+
+/// The network written down a second time: plain loops in double precision over the named parameters.
+struct Plain<'a> {
+    parameters: &'a Parameters,
+    /// A parameter and the number in it that is moved, and by how much.
+    moved: Option<(&'a str, usize, f64)>,
+}
+
+impl Plain<'_> {
+    fn get(&self, name: &str, index: usize) -> f64 {
+        let value = f64::from(self.parameters[name].data[index]);
+        match self.moved {
+            Some((other, at, by)) if other == name && at == index => value + by,
+            _ => value,
+        }
+    }
+
+    fn linear(&self, name: &str, x: &[f64]) -> Vec<f64> {
+        let (weight, bias) = (format!("{name}.weight"), format!("{name}.bias"));
+        let outputs = self.parameters[&bias].data.len();
+        let row = |o: usize| {
+            let sum: f64 = (0..x.len()).map(|i| self.get(&weight, o * x.len() + i) * x[i]).sum();
+            sum + self.get(&bias, o)
+        };
+        (0..outputs).map(row).collect()
+    }
+
+    fn rectified(&self, name: &str, x: &[f64]) -> Vec<f64> {
+        self.linear(name, x).into_iter().map(|y| y.max(0.0)).collect()
+    }
+
+    /// Sums rows of a table.
+    fn rows(&self, name: &str, rows: &[usize]) -> Vec<f64> {
+        let width = self.parameters[name].shape[1];
+        (0..width).map(|i| rows.iter().map(|row| self.get(name, row * width + i)).sum()).collect()
+    }
+
+    /// The logits of the heads `[28]` and of these cells `[K][13]`.
+    fn logits(&self, token: u16, before: &[u8], cells: &[u8]) -> (Vec<f64>, Vec<Vec<f64>>) {
+        let named = (token < 20_480).then(|| {
+            let squares = usize::from(token) / 5;
+            (squares / 64 ^ 56, squares % 64 ^ 56)
+        });
+        let mut rows = Vec::new();
+        match named {
+            None => rows.extend([13, 14 + 13, 28 + 64, 93 + 64]),
+            Some((from, to)) => rows.extend([
+                usize::from(before[from]),
+                14 + usize::from(before[to]),
+                28 + from,
+                93 + to,
+            ]),
+        }
+        let promotion = usize::from(token % 5);
+        if named.is_some() && promotion > 0 {
+            rows.extend([158, 158 + promotion]);
+        }
+        rows.push(163 + usize::from(before[64]));
+        rows.extend((0..4).filter(|&i| before[65 + i] == 1).map(|i| 165 + i));
+        rows.extend([169 + usize::from(before[69]), 178 + usize::from(before[70])]);
+        let sum = self.rows("context.inputs.weight", &rows);
+        let first: Vec<f64> = sum
+            .iter()
+            .enumerate()
+            .map(|(i, x)| (x + self.get("context.inputs.bias", i)).max(0.0))
+            .collect();
+        let second = self.rectified("context.hidden", &first);
+        let context = self.rectified("context.output", &second);
+        let shared = self.linear("cell.context", &context);
+        let cells = cells.iter().map(|&cell| {
+            let cell = usize::from(cell);
+            let mut rows = vec![usize::from(before[cell]), 13 + cell];
+            for (which, base) in [77, 109].into_iter().enumerate() {
+                rows.extend(match named {
+                    None => [base + 15, base + 31],
+                    Some(both) => {
+                        let other = if which == 0 { both.0 } else { both.1 };
+                        [base + cell % 8 + 7 - other % 8, base + 16 + cell / 8 + 7 - other / 8]
+                    }
+                });
+            }
+            let own = self.rows("cell.inputs.weight", &rows);
+            let first: Vec<f64> = own.iter().zip(&shared).map(|(a, b)| (a + b).max(0.0)).collect();
+            let mut out = self.linear("cell.output", &self.rectified("cell.hidden", &first));
+            let copy = out.pop().unwrap();
+            out[usize::from(before[cell])] += copy;
+            out
+        });
+        let cells = cells.collect();
+        (self.linear("heads", &context), cells)
+    }
+
+    /// The training loss of a batch.
+    fn loss(&self, batch: &Transitions) -> f64 {
+        let mut loss = 0.0;
+        let k = batch.cells_per_step;
+        for i in 0..batch.steps() {
+            let before = &batch.before[i * LABELS..(i + 1) * LABELS];
+            let after = &batch.after[i * LABELS..(i + 1) * LABELS];
+            let picked = &batch.cells[i * k..(i + 1) * k];
+            let (heads, cells) = self.logits(batch.tokens[i], before, picked);
+            for (j, logits) in cells.iter().enumerate() {
+                let p = softmax(logits)[usize::from(after[usize::from(picked[j])])];
+                loss -= f64::from(batch.weights[i * k + j]) * p.ln();
+            }
+            let mut first = 0;
+            for label in 64..71 {
+                let classes = logit_range(label).len();
+                loss -= softmax(&heads[first..first + classes])[usize::from(after[label])].ln();
+                first += classes;
+            }
+            for label in [71, 73] {
+                let p = softmax(&heads[first..first + 3]);
+                first += 3;
+                let value = |labels: &[u8]| u16::from_be_bytes([labels[label], labels[label + 1]]);
+                let old = value(before);
+                let mass: f64 = [old, old + 1, 0]
+                    .iter()
+                    .zip(p)
+                    .filter(|(outcome, _)| **outcome == value(after))
+                    .map(|(_, p)| p)
+                    .sum();
+                if label == 71 || !batch.swapped[i] {
+                    loss -= mass.ln();
+                }
+            }
+        }
+        loss / batch.steps() as f64
+    }
+}
+
+fn softmax(logits: &[f64]) -> Vec<f64> {
+    let max = logits.iter().copied().fold(f64::MIN, f64::max);
+    let sum: f64 = logits.iter().map(|x| (x - max).exp()).sum();
+    logits.iter().map(|x| (x - max).exp() / sum).collect()
+}
+
+#[test]
+fn loss_and_gradients_are_those_of_plain_double_precision() {
+    // More steps than run through the network together, and all cells of a few.
+    for (cells, steps) in [(7, 70), (64, 9)] {
+        let batch = batch(cells, steps, 1);
+        let mut trainer = trainer(&small());
+        for _ in 0..5 {
+            trainer.step(&batch).unwrap();
+        }
+        let parameters = trainer.named_parameters();
+        let (loss, gradients) = trainer.loss_and_gradients(&batch).unwrap();
+        let plain = Plain { parameters: &parameters, moved: None };
+        let expected = plain.loss(&batch);
+        assert!((loss - expected).abs() < 1e-5 * expected, "{loss} is not {expected}");
+
+        let shapes = trainer.config().parameter_shapes();
+        for ((name, _), gradient) in shapes.iter().zip(&gradients) {
+            let largest = gradient.iter().fold(0.0_f32, |max, x| max.max(x.abs()));
+            assert!(largest > 0.0, "{name} gets no gradient");
+            for pick in 0..3 {
+                let index = pick * 7919 % gradient.len();
+                let at = |by| Plain { moved: Some((name, index, by)), ..plain }.loss(&batch);
+                let slope = (at(1e-6) - at(-1e-6)) / 2e-6;
+                let error = (slope - f64::from(gradient[index])).abs();
+                assert!(
+                    error < 1e-4 * f64::from(largest) + 1e-6,
+                    "{name}[{index}]: {} is not {slope}",
+                    gradient[index]
+                );
+            }
+        }
+    }
+}
+
+fn trained() -> TransitionTrainer {
+    let mut trainer =
+        trainer(&TransitionConfig { context_hidden: 24, context_width: 16, cell_hidden: 16 });
+    for number in 0..40 {
+        trainer.step(&batch(16, 128, number)).unwrap();
+    }
+    trainer
+}
+
+#[test]
+fn grading_pushing_and_probabilities_agree() {
+    let tracker = trained().tracker();
+    let games: Vec<Trajectory> = (50..75)
+        .map(|seed| {
+            let moves = RandomPlay::new(seed, 0).play().unwrap().moves;
+            Trajectory::replay(&moves[..moves.len().min(20 + 9 * (seed as usize - 50))])
+        })
+        .collect();
+    let games: Vec<&Trajectory> = games.iter().collect();
+    let graded = ready(tracker.grade(&games)).unwrap().unwrap();
+    for (game, graded) in games.iter().zip(&graded) {
+        assert_eq!(graded.states.len(), game.steps());
+        let mut memory = tracker.start(3);
+        for (step, &token) in game.tokens().iter().enumerate() {
+            if step == 9 {
+                let mut fork = memory.clone();
+                ready(tracker.push(&mut fork, &[MoveToken::START, token, token])).unwrap().unwrap();
+            }
+            let states = ready(tracker.push(&mut memory, &[token; 3])).unwrap().unwrap();
+            assert_eq!(states, [graded.states[step]; 3], "step {step}");
+        }
+        let p = tracker.probabilities(game.tokens());
+        let mut loss = 0.0;
+        for (step, p) in p.chunks_exact(LOGITS).enumerate() {
+            for label in 0..LABELS {
+                let p = &p[logit_range(label)];
+                let sum: f64 = p.iter().map(|&x| f64::from(x)).sum();
+                assert!((sum - 1.0).abs() < 1e-4, "step {step}, label {label}: {sum}");
+                loss -= f64::from(p[usize::from(game.states()[step].labels()[label])]).ln();
+                if label < 71 {
+                    let best = (0..p.len()).max_by(|&a, &b| p[a].total_cmp(&p[b])).unwrap();
+                    assert_eq!(best as u8, graded.states[step].labels()[label]);
+                }
+            }
+        }
+        let found = graded.loss_sum.unwrap();
+        assert!((found - loss).abs() < 1e-3 * loss, "{found} is not {loss}");
+    }
+    let wrong = ready(tracker.push(&mut tracker.start(2), &[MoveToken::START])).unwrap();
+    assert!(wrong.is_err());
+}
+
+#[test]
+fn broken_networks_are_graded_as_such() {
+    let mut parameters = trained().named_parameters();
+    parameters.get_mut("context.hidden.bias").unwrap().data[0] = f32::NAN;
+    let config = TransitionConfig { context_hidden: 24, context_width: 16, cell_hidden: 16 };
+    let network = Transition::from_parameters(&config, &parameters).unwrap();
+    let game = Trajectory::replay(&RandomPlay::new(3, 0).play().unwrap().moves[..10]);
+    let tracker = TransitionTracker::new("broken", network);
+    let graded = ready(tracker.grade(&[&game])).unwrap().unwrap();
+    assert_eq!(graded[0].non_finite_steps, (0..11).collect::<Vec<_>>());
+}
+
+#[test]
+fn resuming_and_threads_change_nothing() {
+    let batches: Vec<Transitions> = (0..4).map(|number| batch(16, 200, number)).collect();
+    let mut whole = trainer(&small());
+    batches.iter().for_each(|batch| {
+        whole.step(batch).unwrap();
+    });
+    let mut first = trainer(&small());
+    batches[..2].iter().for_each(|batch| {
+        first.step(batch).unwrap();
+    });
+    let state = first.save_state();
+    for threads in [1, 3] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let mut second = trainer(&small());
+            second.load_state(&state).unwrap();
+            assert_eq!(second.steps_done(), 2);
+            batches[2..].iter().for_each(|batch| {
+                second.step(batch).unwrap();
+            });
+            assert!(second.save_state() == whole.save_state(), "{threads} threads");
+        });
+    }
+    let mut other = trainer(&TransitionConfig::default());
+    assert!(other.load_state(&state).is_err());
+    let mut bad = batches[0].clone();
+    bad.weights.pop();
+    assert!(other.step(&bad).unwrap_err().to_string().contains("weights"));
+    let mut bad = batches[0].clone();
+    bad.after[64] = 2;
+    assert!(other.step(&bad).unwrap_err().to_string().contains("label 64 is 2"));
+}
+
+#[test]
+fn training_lowers_the_loss_and_moves_every_parameter() {
+    let batch = batch(16, 256, 0);
+    let mut trainer = trainer(&TransitionConfig::default());
+    let before = trainer.named_parameters();
+    let losses: Vec<f64> = (0..8).map(|_| trainer.step(&batch).unwrap().loss).collect();
+    assert!(losses[7] < 0.8 * losses[0], "{losses:?}");
+    for (name, after) in trainer.named_parameters() {
+        assert!(before[&name].data != after.data, "{name} stayed");
+    }
+}
+
+#[test]
+fn checkpoints_are_small_and_read_back() {
+    let config = TransitionConfig::default();
+    let network = Transition::new(&config, 1).unwrap();
+    let parameters = network.named_parameters();
+    let family = ModelConfig::Transition(config);
+    let small = write(&family, &parameters, None, WriteOptions::SMALL).unwrap();
+    assert!(small.len() < 200_000, "{} bytes", small.len());
+    let file = write(&family, &parameters, None, WriteOptions::EXACT).unwrap();
+    let read = Checkpoint::read(&file, None).unwrap();
+    assert_eq!((&read.config, &read.tensors), (&family, &parameters));
+    let summary = read.describe();
+    assert_eq!(summary.preset.as_deref(), Some("transition"));
+    assert_eq!(summary.stored_parameters, summary.parameters);
+    let parts: Vec<_> = summary.parts.iter().map(|part| part.name.as_str()).collect();
+    assert_eq!(parts, ["context", "heads", "cell"]);
+
+    let device = DeviceChoice::CPU.open().unwrap();
+    let game = Trajectory::replay(&RandomPlay::new(1, 0).play().unwrap().moves);
+    let grade = |parameters: &Parameters| {
+        let tracker = ModelTracker::from_parameters("m", &family, parameters, &device).unwrap();
+        ready(tracker.grade(&[&game])).unwrap().unwrap()
+    };
+    assert_eq!(grade(&read.tensors), grade(&parameters));
+
+    let mut lacking = parameters.clone();
+    lacking.remove("heads.bias");
+    let fault = Transition::from_parameters(&TransitionConfig::default(), &lacking).unwrap_err();
+    assert!(fault.to_string().contains("heads.bias"), "{fault}");
+    lacking.insert("heads.bias".into(), NamedTensor { shape: vec![3], data: vec![0.0; 3] });
+    assert_eq!(
+        write(&family, &lacking, None, WriteOptions::SMALL).unwrap_err().code(),
+        "CKPT-SHAPE"
+    );
+}
+
+#[test]
+fn odd_tokens_and_states_are_answered() {
+    let tracker = trained().tracker();
+    let mut memory = tracker.start(1);
+    for id in (0..=20_481).step_by(577).chain([20_480, 20_481]) {
+        let token = MoveToken::new(id).unwrap();
+        let states = ready(tracker.push(&mut memory, &[token])).unwrap().unwrap();
+        assert!(State::new(*states[0].labels()).is_ok());
+    }
+}
