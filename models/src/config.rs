@@ -191,6 +191,11 @@ impl ModelConfig {
         }
     }
 
+    /// Whether a table embeds move tokens; the transition machine takes them apart instead.
+    pub fn has_token_embedding(&self) -> bool {
+        !matches!(self, ModelConfig::Transition(_))
+    }
+
     /// Tokens in the vocabulary.
     pub fn move_vocab(&self) -> usize {
         match self {

@@ -5,6 +5,22 @@ use std::fmt::{self, Write};
 use cwm_core::report::{self, Detail, EvalReport, Evaluation, TrackerKind, grouped};
 
 use super::{config::EmbeddingRows, facts::TrainingFacts, summary::Summary};
+use crate::config::ModelConfig;
+
+/// What must be said wherever a transition machine is shown.
+const STRUCTURED: &str = "\
+## What it is given, and what it learns
+
+This is no sequence mixer, and its scores do not compare with those of one: it is *structured*. Its only memory is the state that it has
+named itself, and its network maps that state and a move to the next state.
+
+Given: a move token names two of the 64 cells; cells share weights and see their own label, their square, and their file and rank relative to
+the two named cells; the clocks are registers on which the network chooses keep, +1 or reset. In training, the true state before each move,
+rare kinds of move more often than they occur, and steps with the colours swapped.
+
+Learned from games: everything else. The initial position, what a move does to the cells, castling rooks, en passant, promotions, whose turn
+it is, when rights fall and when clocks run. It is told nothing of legality or of how pieces move.
+";
 
 /// What a card is made of.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +59,9 @@ impl Card<'_> {
             "## Use\n\n```sh\ncwm inspect DIR                         # this folder, or model.safetensors alone\n\
              cwm predict DIR --uci \"e2e4 e7e5 g1f3\"\ncwm evaluate DIR --random 1000 --seed 0\n```\n"
         )?;
+        if let ModelConfig::Transition(_) = self.summary.config {
+            writeln!(out, "{STRUCTURED}")?;
+        }
         self.weights(out)?;
         match &self.summary.training {
             Some(facts) => training(out, facts)?,
@@ -90,6 +109,7 @@ impl Card<'_> {
     fn weights(&self, out: &mut String) -> fmt::Result {
         let summary = self.summary;
         let rows = match summary.embedding_rows {
+            _ if !summary.config.has_token_embedding() => "none: move tokens are taken apart",
             EmbeddingRows::Full => "one row for every token of the vocabulary",
             EmbeddingRows::Reachable => {
                 "1,970 rows: the moves that some legal game holds, START and PAD; `cwm export --full` adds the rest as zeros"

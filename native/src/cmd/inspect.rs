@@ -128,6 +128,7 @@ fn checkpoint_text(file: &Path, run: Option<&RunState>, summary: &Summary) -> St
     line(
         "embedding",
         match summary.embedding_rows {
+            _ if !summary.config.has_token_embedding() => "none: tokens are taken apart".into(),
             EmbeddingRows::Full => "full: a row for every token".into(),
             EmbeddingRows::Reachable => "pruned: rows of the reachable moves, START and PAD".into(),
         },
