@@ -84,7 +84,7 @@ impl Plain<'_> {
     fn logits(&self, token: u16, before: &[u8], cells: &[u8]) -> (Vec<f64>, Vec<Vec<f64>>) {
         let named = (token < 20_480).then(|| {
             let squares = usize::from(token) / 5;
-            (squares / 64 ^ 56, squares % 64 ^ 56)
+            ((squares / 64) ^ 56, (squares % 64) ^ 56)
         });
         let mut rows = Vec::new();
         match named {
@@ -149,9 +149,9 @@ impl Plain<'_> {
                 loss -= f64::from(batch.weights[i * k + j]) * p.ln();
             }
             let mut first = 0;
-            for label in 64..71 {
+            for (label, &class) in after.iter().enumerate().take(71).skip(64) {
                 let classes = logit_range(label).len();
-                loss -= softmax(&heads[first..first + classes])[usize::from(after[label])].ln();
+                loss -= softmax(&heads[first..first + classes])[usize::from(class)].ln();
                 first += classes;
             }
             for label in [71, 73] {
@@ -254,8 +254,10 @@ fn grading_pushing_and_probabilities_agree() {
                 assert!((sum - 1.0).abs() < 1e-4, "step {step}, label {label}: {sum}");
                 loss -= f64::from(p[usize::from(game.states()[step].labels()[label])]).ln();
                 if label < 71 {
-                    let best = (0..p.len()).max_by(|&a, &b| p[a].total_cmp(&p[b])).unwrap();
-                    assert_eq!(best as u8, graded.states[step].labels()[label]);
+                    // Classes may tie: the one named is no less probable than any.
+                    let named = p[usize::from(graded.states[step].labels()[label])];
+                    let best = p.iter().copied().fold(0.0, f32::max);
+                    assert!(named >= best - 1e-6, "step {step}, label {label}: {named}, {best}");
                 }
             }
         }

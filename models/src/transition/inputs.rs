@@ -54,7 +54,7 @@ impl Move {
             return Move { from: NO_SQUARE, to: NO_SQUARE, promotion: 0 };
         }
         let (squares, promotion) = (usize::from(token / 5), usize::from(token % 5));
-        Move { from: squares / 64 ^ 56, to: squares % 64 ^ 56, promotion }
+        Move { from: (squares / 64) ^ 56, to: (squares % 64) ^ 56, promotion }
     }
 }
 

@@ -97,6 +97,7 @@ impl Transition {
     }
 
     /// All parameters in the order of their names' places.
+    #[cfg(feature = "train")]
     pub(super) fn parameters(&self) -> &[Vec<f32>] {
         &self.parameters
     }

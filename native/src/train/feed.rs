@@ -93,7 +93,7 @@ pub enum Source<'a> {
     /// Single steps, drawn with repetition; an epoch is as many as there are.
     Transitions {
         /// Draws them.
-        sampler: TransitionSampler<'a>,
+        sampler: Box<TransitionSampler<'a>>,
         /// Steps in a batch.
         batch_steps: usize,
         /// Games that they are drawn from.

@@ -308,12 +308,12 @@ fn source<'a>(
     match &settings.sampling {
         None => Source::Games { games: &data.train, lengths, options },
         Some(sampling) => Source::Transitions {
-            sampler: TransitionSampler::new(
+            sampler: Box::new(TransitionSampler::new(
                 &data.train,
                 options.en_passant,
                 sampling,
                 settings.train.seed,
-            ),
+            )),
             batch_steps: settings.train.batch_size,
             games: data.train.len() as u64,
         },
