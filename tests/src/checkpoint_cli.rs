@@ -81,7 +81,7 @@ fn export_changes_form_and_keeps_the_weights() {
     let full = Checkpoint::read(&weights("full"), None).unwrap();
     assert_eq!(full.tensors["tok_emb.weight"].shape, [20_482, 4]);
     // In place, and with nothing left behind.
-    run("export small --out small --replace --dtype f32");
+    run("export small --out small --force --dtype f32");
     assert_eq!(names(dir.path()), ["a.safetensors", "back", "full", "small"]);
     assert_eq!(weights("small"), source);
 }
@@ -94,7 +94,7 @@ fn export_overwrites_nothing_by_accident() {
     run("export a.safetensors --out out", 0);
     assert!(run("export a.safetensors --out out", 2).contains("hint: choose another folder"));
     fs::write(dir.path().join("out/thesis.txt"), "years of work").unwrap();
-    assert!(run("export a.safetensors --out out --replace", 2).contains("`thesis.txt`"));
+    assert!(run("export a.safetensors --out out --force", 2).contains("`thesis.txt`"));
     fs::write(dir.path().join("eval.json"), "{}").unwrap();
     let error = run("export a.safetensors --out new --eval eval.json", 3);
     assert!(error.contains("not an evaluation report"), "{error}");

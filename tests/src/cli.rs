@@ -1,6 +1,9 @@
 //! The command line as a whole: exit codes, streams, colours, closed pipes.
 
-use std::{io::Read, process::Stdio};
+use std::{
+    io::Read,
+    process::{Command, Stdio},
+};
 
 use cwm_tests::cwm::{command, cwm, cwm_in, finish, root, words_of_rule};
 
@@ -134,6 +137,15 @@ fn the_version_names_revision_burn_and_backends() {
     assert_eq!(keys, ["cwm", "revision:", "burn:", "backends:"], "{long}");
     assert!(long.contains(env!("CARGO_PKG_VERSION")), "{long}");
     assert!(long.contains("backends: cpu"), "{long}");
+    // A source archive has no revision to tell.
+    let git = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(root()).output();
+    if let Ok(git) = git
+        && git.status.success()
+    {
+        let head = String::from_utf8_lossy(&git.stdout).into_owned();
+        let told = long.lines().find_map(|line| line.strip_prefix("revision: "));
+        assert!(told.is_some_and(|told| head.starts_with(told)), "{told:?} is not {head}");
+    }
     let short = cwm(["-V"]).expect_done().stdout;
     assert!(short.starts_with(concat!("cwm ", env!("CARGO_PKG_VERSION"))), "{short}");
     assert_eq!(short.lines().count(), 1);

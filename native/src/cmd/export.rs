@@ -20,7 +20,7 @@ const EXAMPLES: &str = "\
 Examples:
   cwm export runs/20260131T120000Z-transformer-d128-0a1b2c3d --out my-model --dtype f16 --prune
   cwm export my-model --out for-the-reference --dtype f32 --full
-  cwm export my-model --out my-model --replace --eval eval.json
+  cwm export my-model --out my-model --force --eval eval.json
 
 The folder holds config.json, model.safetensors (complete in itself: the config is in its metadata), \
 README.md (the model card) and, where there is an evaluation report, eval.json.";
@@ -59,8 +59,8 @@ pub struct Args {
     eval: Option<PathBuf>,
 
     /// Replace DIR if it is a checkpoint's folder
-    #[arg(long)]
-    replace: bool,
+    #[arg(long, alias = "replace")]
+    force: bool,
 }
 
 /// Number formats.
@@ -138,9 +138,9 @@ fn check_out(args: &Args) -> anyhow::Result<()> {
     if !out.exists() {
         return Ok(());
     }
-    if !args.replace {
+    if !args.force {
         return Err(Failure::usage(format!("`{}` exists already", out.display()))
-            .hint("choose another folder, or pass `--replace`")
+            .hint("choose another folder, or pass `--force`")
             .into());
     }
     let ours = [WEIGHTS_FILE, CONFIG_FILE, CARD_FILE, EVAL_FILE];
@@ -154,7 +154,7 @@ fn check_out(args: &Args) -> anyhow::Result<()> {
             out.display(),
             name.display()
         ))
-        .hint("`--replace` replaces checkpoints' folders only: choose another one")
+        .hint("`--force` replaces checkpoints' folders only: choose another one")
         .into()),
         None => Ok(()),
     }

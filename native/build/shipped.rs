@@ -1,4 +1,4 @@
-//! Lists the checkpoints under `models/checkpoints`, so that the binary carries them wherever it is installed.
+//! The checkpoints under `models/checkpoints`, so that the binary carries them wherever it is installed.
 
 use std::{
     env, fs,
@@ -6,7 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-fn main() -> io::Result<()> {
+/// Writes the list as `shipped.rs` into the build's folder.
+pub fn list() -> io::Result<()> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let models = root.join("../models");
     let checkpoints = models.join("checkpoints");
