@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Games;
 use crate::chess::{
     EnPassant, MoveToken, State,
-    label::{CASTLING, EP_FILE, LABELS, SIDE, SQUARES},
+    label::{CASTLING, EP_FILE, LABELS, PIECE_CLASSES, SIDE, SQUARES},
 };
 
 /// How steps are drawn.
@@ -26,6 +26,11 @@ pub struct Sampling {
     pub castling: f64,
     /// For moves that change three squares: en passant captures.
     pub en_passant: f64,
+    /// For promotions while some castling right is held: in human play the two hardly ever meet.
+    pub promotion_with_rights: f64,
+    /// For moves that look like en passant captures and are none: the same piece between the same squares as some such
+    /// capture of the games, while the en passant label is set.
+    pub near_en_passant: f64,
     /// For moves after which the side that did not move has fewer castling rights: rooks captured at home.
     pub opponent_rights: f64,
     /// For moves after which the side that moved has fewer rights, castling aside.
@@ -44,6 +49,8 @@ impl Default for Sampling {
             underpromotion: 1.0 / 16.0,
             castling: 1.0 / 32.0,
             en_passant: 1.0 / 32.0,
+            promotion_with_rights: 1.0 / 32.0,
+            near_en_passant: 1.0 / 32.0,
             opponent_rights: 1.0 / 32.0,
             own_rights: 1.0 / 32.0,
             color_swap: 0.5,
@@ -65,7 +72,7 @@ pub struct SamplingError {
 }
 
 /// Kinds of move that are drawn more often than they occur.
-const KINDS: usize = 6;
+const KINDS: usize = 8;
 
 impl Sampling {
     /// Checks every number.
@@ -78,6 +85,8 @@ impl Sampling {
             "sampling.underpromotion",
             "sampling.castling",
             "sampling.en_passant",
+            "sampling.promotion_with_rights",
+            "sampling.near_en_passant",
             "sampling.opponent_rights",
             "sampling.own_rights",
         ];
@@ -106,6 +115,8 @@ impl Sampling {
             self.underpromotion,
             self.castling,
             self.en_passant,
+            self.promotion_with_rights,
+            self.near_en_passant,
             self.opponent_rights,
             self.own_rights,
         ]
@@ -138,27 +149,71 @@ impl Transitions {
     }
 }
 
-/// The kind of a move, if it is one of those drawn more often.
-fn kind_of(token: MoveToken, before: &State, after: &State) -> Option<usize> {
-    match token.id() % 5 {
-        0 => {}
-        1 => return Some(0),
-        _ => return Some(1),
-    }
+/// Squares whose labels differ.
+fn changed_squares(before: &State, after: &State) -> usize {
     let (old, new) = (before.labels(), after.labels());
-    let changed = (0..SQUARES).filter(|&square| old[square] != new[square]).count();
+    (0..SQUARES).filter(|&square| old[square] != new[square]).count()
+}
+
+/// Pieces and tokens of the moves that change three squares: en passant captures. Indexed by token and piece.
+struct Geometries(Vec<bool>);
+
+impl Geometries {
+    fn of(games: &Games) -> Self {
+        let mut found = Geometries(vec![false; MoveToken::GEOMETRIES * PIECE_CLASSES]);
+        for game in 0..games.len() {
+            let mut before = State::start();
+            for &token in games.moves(game) {
+                let after = before.after(token);
+                if changed_squares(&before, &after) == 3
+                    && let Some(place) = Self::place(token, &before)
+                {
+                    found.0[place] = true;
+                }
+                before = after;
+            }
+        }
+        found
+    }
+
+    fn place(token: MoveToken, before: &State) -> Option<usize> {
+        let (from, ..) = token.parts()?;
+        let piece = before.labels()[from as usize ^ 56];
+        Some(usize::from(token.id()) * PIECE_CLASSES + usize::from(piece))
+    }
+
+    fn hold(&self, token: MoveToken, before: &State) -> bool {
+        Self::place(token, before).is_some_and(|place| self.0[place])
+    }
+}
+
+/// The kinds of a move, of those that are drawn more often.
+fn kinds_of(
+    token: MoveToken,
+    before: &State,
+    after: &State,
+    en_passant: &Geometries,
+) -> [bool; KINDS] {
+    let (old, new) = (before.labels(), after.labels());
+    let promotion = token.id() % 5;
+    let rights = old[CASTLING..EP_FILE].contains(&1);
     let lost = |side: usize| {
         let rights = CASTLING + 2 * side..CASTLING + 2 * side + 2;
         rights.into_iter().any(|right| old[right] > new[right])
     };
     let mover = usize::from(old[SIDE]);
-    match changed {
-        4.. => Some(2),
-        3 => Some(3),
-        _ if lost(1 - mover) => Some(4),
-        _ if lost(mover) => Some(5),
-        _ => None,
-    }
+    let changed = changed_squares(before, after);
+    let plain = promotion == 0 && changed < 3;
+    [
+        promotion == 1,
+        promotion > 1,
+        promotion == 0 && changed > 3,
+        promotion == 0 && changed == 3,
+        promotion > 0 && rights,
+        plain && old[EP_FILE] != 0 && en_passant.hold(token, before),
+        plain && lost(1 - mover),
+        plain && lost(mover),
+    ]
 }
 
 /// Draws batches of transitions.
@@ -175,17 +230,19 @@ pub struct TransitionSampler<'a> {
 }
 
 impl<'a> TransitionSampler<'a> {
-    /// Goes through all games once to find the rare kinds.
+    /// Goes through all games twice to find the rare kinds.
     pub fn new(games: &'a Games, en_passant: EnPassant, sampling: &Sampling, seed: u64) -> Self {
         let mut ends = Vec::with_capacity(games.len());
         let mut kinds: [Vec<(u32, u32)>; KINDS] = Default::default();
+        let geometries = Geometries::of(games);
         let mut steps = 0;
         for game in 0..games.len() {
             let mut before = State::start();
             for (ply, &token) in games.moves(game).iter().enumerate() {
                 let after = before.after(token);
-                if let Some(kind) = kind_of(token, &before, &after) {
-                    kinds[kind].push((game as u32, ply as u32 + 1));
+                let of = kinds_of(token, &before, &after, &geometries);
+                for (kind, _) in kinds.iter_mut().zip(of).filter(|(_, is)| *is) {
+                    kind.push((game as u32, ply as u32 + 1));
                 }
                 before = after;
             }
@@ -201,7 +258,7 @@ impl<'a> TransitionSampler<'a> {
     }
 
     /// How many moves there are of each kind: promotions to a queen, underpromotions, castling, en passant captures,
-    /// losses of the opponent's and of own rights.
+    /// promotions while a right is held, near misses of en passant, losses of the opponent's and of own rights.
     pub fn kind_counts(&self) -> [usize; KINDS] {
         std::array::from_fn(|kind| self.kinds[kind].len())
     }
@@ -387,7 +444,7 @@ mod tests {
         games.push("", &moves, GameResult::Unknown);
         let sampler = TransitionSampler::new(&games, EnPassant::Always, &Sampling::default(), 1);
         // White castled before the bishop came to a1, so its capture takes no right; the rook on a8 moved.
-        assert_eq!(sampler.kind_counts(), [0, 0, 1, 1, 0, 1]);
+        assert_eq!(sampler.kind_counts(), [0, 0, 1, 1, 0, 0, 0, 1]);
         let castles = token("e1g1").id();
         let swapped = token("e1g1").color_swapped().id();
         let sampling = Sampling { castling: 0.5, ..Sampling::default() };
@@ -396,6 +453,31 @@ mod tests {
         let drawn = batch.tokens.iter().filter(|&&t| t == castles || t == swapped).count();
         // Half of them; plain draws add one in 23 of the rest.
         assert!((460..580).contains(&drawn), "{drawn}");
+    }
+
+    #[test]
+    fn near_misses_and_promotions_with_rights_are_found() {
+        let game = |uci: &str| -> Vec<MoveToken> {
+            uci.split(' ')
+                .map(|uci| {
+                    let bytes = uci.as_bytes();
+                    let square = |s: &[u8]| u32::from(s[0] - b'a') + 8 * u32::from(s[1] - b'1');
+                    let promotion = u32::from(bytes.len() == 5);
+                    let id = (square(bytes) * 64 + square(&bytes[2..])) * 5 + promotion;
+                    MoveToken::new(id).unwrap()
+                })
+                .collect()
+        };
+        let mut games = Games::new();
+        let near = game("e2e4 a7a6 e4e5 c7c6 d2d4 d7d6 a2a3 f7f5 e5d6");
+        games.push("", &near, GameResult::Unknown);
+        games.push("", &game("h2h4 g7g5 h4g5 a7a6 g5g6 a6a5 g6h7 a5a4 h7g8q"), GameResult::Unknown);
+        let counts = |games: &Games| {
+            TransitionSampler::new(games, EnPassant::Always, &Sampling::default(), 1).kind_counts()
+        };
+        assert_eq!(counts(&games), [1, 0, 0, 0, 1, 0, 0, 0], "no en passant to look like yet");
+        games.push("", &game("e2e4 a7a6 e4e5 d7d5 e5d6"), GameResult::Unknown);
+        assert_eq!(counts(&games), [1, 0, 0, 1, 1, 1, 0, 0]);
     }
 
     #[test]

@@ -343,10 +343,12 @@ fn data_lines(data: &Data, source: &Source) -> Vec<String> {
             )
         }
         Source::Transitions { sampler, batch_steps, .. } => {
-            let [promotions, under, castling, en_passant, opponent, own] = sampler.kind_counts();
+            let [queens, others, castling, en_passant, with_rights, near, opponent, own] =
+                sampler.kind_counts();
             format!(
-                "batches of {batch_steps} steps; drawn more often: {promotions} promotions to queen, {under} others, \
-                 {castling} castling, {en_passant} en passant, {opponent} losses of the opponent's rights, {own} of own"
+                "batches of {batch_steps} steps; drawn more often: {queens} promotions to queen, {others} others, \
+                 {with_rights} of both with rights held, {castling} castling, {en_passant} en passant and {near} near \
+                 misses, {opponent} losses of the opponent's rights, {own} of own"
             )
         }
     };
