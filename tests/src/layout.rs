@@ -15,10 +15,13 @@ const LINES_MAX: usize = 400;
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// Which packages of the workspace each may use: the arrows of the architecture.
-const ARROWS: [(&str, &[&str]); 4] = [
+const ARROWS: [(&str, &[&str]); 7] = [
     ("cwm-core", &[]),
     ("cwm-models", &["cwm-core"]),
     ("cwm", &["cwm-core", "cwm-models"]),
+    ("cwm-protocol", &["cwm-core"]),
+    ("cwm-app", &["cwm-core", "cwm-protocol"]),
+    ("cwm-worker", &["cwm-core", "cwm-models", "cwm-protocol"]),
     ("cwm-tests", &["cwm", "cwm-core", "cwm-models"]),
 ];
 

@@ -1,0 +1,3 @@
+//! The engine inside a browser's worker.
+
+fn main() {}
