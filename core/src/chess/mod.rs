@@ -1,5 +1,6 @@
 //! Chess as the benchmark sees it: move tokens in, 75-label states out.
 
+pub mod explain;
 pub mod label;
 pub mod mt19937;
 pub mod order;
@@ -13,6 +14,7 @@ pub mod state;
 pub mod symmetry;
 pub mod token;
 pub mod trajectory;
+pub mod write;
 
 pub use policy::Policy;
 pub use state::{EnPassant, State};

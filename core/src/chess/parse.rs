@@ -63,15 +63,17 @@ pub struct ParseError {
 /// [`ParseError`] at the first word that is no legal move, at damage, at a start other than the standard one, at a
 /// variant, or if there is no move at all.
 pub fn parse_games(text: &str) -> Result<Vec<ParsedGame>, ParseError> {
-    let mut lexer = Lexer::new(text.as_bytes());
-    let mut games = Vec::new();
-    while lexer.next_game() {
-        games.push(parse_next(text, &mut lexer)?);
-    }
+    let games = read_games(text).collect::<Result<Vec<_>, _>>()?;
     if games.is_empty() {
         return Err(error_at(text, text.len(), 0, "no moves found".into(), &[]));
     }
     Ok(games)
+}
+
+/// The games of a text one by one; after a game that cannot be read comes the next.
+pub fn read_games(text: &str) -> impl Iterator<Item = Result<ParsedGame, ParseError>> + '_ {
+    let mut lexer = Lexer::new(text.as_bytes());
+    std::iter::from_fn(move || lexer.next_game().then(|| parse_next(text, &mut lexer)))
 }
 
 fn parse_next(text: &str, lexer: &mut Lexer<'_>) -> Result<ParsedGame, ParseError> {
@@ -249,6 +251,15 @@ mod tests {
         assert_eq!(one(start).moves.len(), 1);
         assert!(!is_standard_start("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 2"));
         assert!(!is_standard_start("no fen"));
+    }
+
+    #[test]
+    fn games_behind_a_bad_one_are_read() {
+        let text = "[Event \"a\"]\n\n1. e4 e5 *\n\n[Event \"b\"]\n\n1. e4 Ke5 2. d4 *\n\n[Event \"c\"]\n\n1. d4 *\n";
+        let games: Vec<_> = read_games(text).collect();
+        assert_eq!(games.len(), 3);
+        assert_eq!(games[1].as_ref().unwrap_err().prefix.len(), 1);
+        assert_eq!(games[2].as_ref().unwrap().tag("Event"), Some("c"));
     }
 
     #[test]
