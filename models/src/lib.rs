@@ -48,7 +48,7 @@ pub mod vocabulary;
 pub use config::{ConfigError, ModelConfig, TransformerConfig};
 pub use model::{Model, ModelError};
 pub use parameters::{NamedTensor, ParameterError, Parameters};
-pub use predictor::Predictor;
+pub use predictor::{Answers, Predictor};
 pub use tracker::{ModelMemory, ModelTracker};
 pub use transition::TransitionConfig;
 pub use vocabulary::TokenRows;

@@ -203,7 +203,17 @@ impl Model {
         &self,
         batch: &PackedTokens,
     ) -> Result<Vec<f32>, ExecutionError> {
-        let mut logits = numbers(self.logits(batch).into_data_async().await?);
+        self.probabilities_of(self.hidden(batch, None)).await
+    }
+
+    /// The probability of every class of every label, from the input `[N, D]` of the state head: `[N, 1878]`.
+    pub(crate) async fn probabilities_of(
+        &self,
+        hidden: Tensor<2>,
+    ) -> Result<Vec<f32>, ExecutionError> {
+        let (weight, bias) = self.head();
+        let logits = self.path.linear(hidden, weight, bias);
+        let mut logits = numbers(logits.into_data_async().await?);
         logits.chunks_exact_mut(LOGITS).for_each(crate::kernel::head::softmax_row);
         Ok(logits)
     }

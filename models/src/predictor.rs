@@ -1,6 +1,7 @@
 //! A model as a tracker: whole games graded in parallel on packed rows, or followed move by move with a cache of keys
 //! and values.
 
+use burn::tensor::Tensor;
 use cwm_core::{
     chess::{MoveToken, State, Trajectory, label::LABELS},
     tracker::{Prediction, TrackError, Tracker},
@@ -16,6 +17,18 @@ use crate::{
 
 /// Rows that run through the network together: what fits a core's caches on the CPU.
 const ROWS: usize = 512;
+
+/// States after one token a branch, and how sure a network is of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answers {
+    /// The states named, one a branch.
+    pub states: Vec<State>,
+    /// Whether all logits of a branch were finite.
+    pub finite: Vec<bool>,
+    /// The probability of every class of every label, `[branches, 1878]`; label `j` owns the columns
+    /// [`cwm_core::chess::label::logit_range`]`(j)`.
+    pub probabilities: Vec<f32>,
+}
 
 /// A model that names states.
 #[derive(Debug, Clone)]
@@ -58,6 +71,33 @@ impl Predictor {
     pub async fn probabilities(&self, tokens: &[MoveToken]) -> Result<Vec<f32>, TrackError> {
         let packed = self.pack(tokens.iter().copied(), vec![tokens.len() as u32])?;
         self.model.probabilities(&packed).await.map_err(device_error)
+    }
+
+    /// Reads one token a branch, like [`Tracker::push`], and says how sure the network is.
+    ///
+    /// # Errors
+    /// [`TrackError`] as from [`Tracker::push`].
+    pub async fn answer(
+        &self,
+        memory: &mut Memory,
+        tokens: &[MoveToken],
+    ) -> Result<Answers, TrackError> {
+        let hidden = self.step(memory, tokens)?;
+        let grades = self.model.grade_hidden(hidden.clone(), None).await.map_err(device_error)?;
+        Ok(Answers {
+            states: grades.classes.chunks_exact(LABELS).map(state).collect::<Result<_, _>>()?,
+            finite: grades.non_finite.iter().map(|bad| !bad).collect(),
+            probabilities: self.model.probabilities_of(hidden).await.map_err(device_error)?,
+        })
+    }
+
+    /// Reads one token a branch; gives the input `[branches, D]` of the state head.
+    fn step(&self, memory: &mut Memory, tokens: &[MoveToken]) -> Result<Tensor<2>, TrackError> {
+        if memory.steps() >= Model::MAX_STEPS {
+            return Err(TrackError::TooLong { steps: memory.steps() + 1, limit: Model::MAX_STEPS });
+        }
+        let packed = self.pack(tokens.iter().copied(), vec![1; tokens.len()])?;
+        Ok(self.model.step(memory, packed.rows))
     }
 
     fn pack(
@@ -165,11 +205,7 @@ impl Tracker for Predictor {
         memory: &mut Memory,
         tokens: &[MoveToken],
     ) -> Result<Vec<State>, TrackError> {
-        if memory.steps() >= Model::MAX_STEPS {
-            return Err(TrackError::TooLong { steps: memory.steps() + 1, limit: Model::MAX_STEPS });
-        }
-        let packed = self.pack(tokens.iter().copied(), vec![1; tokens.len()])?;
-        let hidden = self.model.step(memory, packed.rows);
+        let hidden = self.step(memory, tokens)?;
         let grades = self.model.grade_hidden(hidden, None).await.map_err(device_error)?;
         grades.classes.chunks_exact(LABELS).map(state).collect()
     }

@@ -11,7 +11,7 @@ use crate::{
     memory::Memory,
     model::{Model, ModelError},
     parameters::Parameters,
-    predictor::Predictor,
+    predictor::{Answers, Predictor},
     transition::{Transition, TransitionMemory, TransitionTracker},
 };
 
@@ -67,6 +67,26 @@ impl ModelTracker {
             Self::Transition(tracker) => Ok(tracker.probabilities(tokens)),
         }
     }
+
+    /// Reads one token a branch, like [`Tracker::push`], and says how sure the network is.
+    ///
+    /// # Errors
+    /// [`TrackError`] as from [`Tracker::push`].
+    pub async fn answer(
+        &self,
+        memory: &mut ModelMemory,
+        tokens: &[MoveToken],
+    ) -> Result<Answers, TrackError> {
+        match (self, memory) {
+            (Self::Sequence(predictor), ModelMemory::Sequence(memory)) => {
+                predictor.answer(memory, tokens).await
+            }
+            (Self::Transition(tracker), ModelMemory::Transition(memory)) => {
+                tracker.answer(memory, tokens)
+            }
+            _ => Err(other_family()),
+        }
+    }
 }
 
 impl Tracker for ModelTracker {
@@ -98,7 +118,7 @@ impl Tracker for ModelTracker {
             (Self::Transition(tracker), ModelMemory::Transition(memory)) => {
                 tracker.push(memory, tokens).await
             }
-            _ => Err(TrackError::Device("the memory is of a network of another family".into())),
+            _ => Err(other_family()),
         }
     }
 
@@ -108,4 +128,8 @@ impl Tracker for ModelTracker {
             Self::Transition(tracker) => tracker.grade(games).await,
         }
     }
+}
+
+fn other_family() -> TrackError {
+    TrackError::Device("the memory is of a network of another family".into())
 }

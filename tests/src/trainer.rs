@@ -201,5 +201,15 @@ fn both_forms_and_both_ways_of_reading_agree() {
             let states = block_on(fused.push(&mut memory, &[token, token])).unwrap();
             assert_eq!(states, [graded.states[step]; 2], "step {step}");
         }
+        let mut memory = fused.start(1);
+        for (step, (&token, whole)) in game.tokens().iter().zip(whole.chunks(1878)).enumerate() {
+            let answers = block_on(fused.answer(&mut memory, &[token])).unwrap();
+            assert_eq!(
+                (&answers.states[..], &answers.finite[..]),
+                (&[graded.states[step]][..], &[true][..])
+            );
+            let apart = answers.probabilities.iter().zip(whole).map(|(a, b)| (a - b).abs());
+            assert!(apart.fold(0.0, f32::max) < 1e-5, "step {step}");
+        }
     }
 }

@@ -246,6 +246,17 @@ fn grading_pushing_and_probabilities_agree() {
             assert_eq!(states, [graded.states[step]; 3], "step {step}");
         }
         let p = tracker.probabilities(game.tokens());
+        // Enough branches for two parts.
+        let mut memory = tracker.start(17);
+        for (step, (&token, p)) in game.tokens().iter().zip(p.chunks(LOGITS)).enumerate() {
+            let answers = tracker.answer(&mut memory, &[token; 17]).unwrap();
+            assert_eq!(answers.states, [graded.states[step]; 17], "step {step}");
+            assert_eq!(answers.finite, [true; 17]);
+            for branch in answers.probabilities.chunks(LOGITS) {
+                let apart = branch.iter().zip(p).map(|(a, b)| (a - b).abs());
+                assert!(apart.fold(0.0, f32::max) < 1e-5, "step {step}");
+            }
+        }
         let mut loss = 0.0;
         for (step, p) in p.chunks_exact(LOGITS).enumerate() {
             for label in 0..LABELS {

@@ -16,7 +16,7 @@ use super::{
     inputs::Move,
     network::Transition,
 };
-use crate::parallel;
+use crate::{parallel, predictor::Answers};
 
 /// Games that run side by side on one thread: their activations fit a core's second-level cache.
 const GAMES: usize = 16;
@@ -157,6 +157,55 @@ impl TransitionTracker {
         }
         out
     }
+
+    /// Reads one token a branch, like [`Tracker::push`], and says how sure the machine is, given its own states before.
+    ///
+    /// # Errors
+    /// [`TrackError`] as from [`Tracker::push`].
+    pub fn answer(
+        &self,
+        memory: &mut TransitionMemory,
+        tokens: &[MoveToken],
+    ) -> Result<Answers, TrackError> {
+        let branches = memory.labels.len() / LABELS;
+        let mut finite = vec![true; branches];
+        let mut probabilities = vec![0.0; branches * LOGITS];
+        self.push_each(memory, tokens, |branch, rows, cell, all_finite, before, act| {
+            finite[branch] = all_finite;
+            let out = &mut probabilities[branch * LOGITS..(branch + 1) * LOGITS];
+            let (cells, others) = out.split_at_mut(LOGIT_OFFSETS[SIDE]);
+            heads::cell_probabilities(&act.logits, rows, cell, cells);
+            let row = cell / SQUARES;
+            heads::probabilities(&act.heads[row * HEADS..(row + 1) * HEADS], before, others);
+        })?;
+        let states = memory.labels.chunks_exact(LABELS).map(state).collect::<Result<_, _>>()?;
+        Ok(Answers { states, finite, probabilities })
+    }
+
+    /// Reads one token a branch. `each` hears of every branch: its number, the rows of the cell logits, the first of
+    /// them that is its own, whether all logits were finite, the state before, and the activations.
+    fn push_each(
+        &self,
+        memory: &mut TransitionMemory,
+        tokens: &[MoveToken],
+        mut each: impl FnMut(usize, usize, usize, bool, &[u8], &Activations),
+    ) -> Result<(), TrackError> {
+        let branches = memory.labels.len() / LABELS;
+        if tokens.len() != branches {
+            let message = format!("{} tokens for {branches} branches", tokens.len());
+            return Err(TrackError::Token(message));
+        }
+        let moves: Vec<Move> = tokens.iter().map(|token| Move::of(token.id())).collect();
+        let mut space = Workspace::default();
+        let parts = moves.chunks(GAMES).zip(memory.labels.chunks_mut(GAMES * LABELS));
+        for (part, (moves, labels)) in parts.enumerate() {
+            let rows = moves.len() * SQUARES;
+            self.advance(moves, labels, &mut space, |i, finite, before, act| {
+                each(part * GAMES + i, rows, i * SQUARES, finite, before, act);
+            });
+        }
+        Ok(())
+    }
 }
 
 fn state(labels: &[u8]) -> Result<State, TrackError> {
@@ -181,17 +230,7 @@ impl Tracker for TransitionTracker {
         memory: &mut TransitionMemory,
         tokens: &[MoveToken],
     ) -> Result<Vec<State>, TrackError> {
-        let branches = memory.labels.len() / LABELS;
-        if tokens.len() != branches {
-            let message = format!("{} tokens for {branches} branches", tokens.len());
-            return Err(TrackError::Token(message));
-        }
-        let moves: Vec<Move> = tokens.iter().map(|token| Move::of(token.id())).collect();
-        let mut space = Workspace::default();
-        let parts = moves.chunks(GAMES).zip(memory.labels.chunks_mut(GAMES * LABELS));
-        for (moves, labels) in parts {
-            self.advance(moves, labels, &mut space, |_, _, _, _| {});
-        }
+        self.push_each(memory, tokens, |_, _, _, _, _, _| {})?;
         memory.labels.chunks_exact(LABELS).map(state).collect()
     }
 
