@@ -1,13 +1,14 @@
 //! Initial parameters, drawn from our own generator: the same on every backend and in every build.
 //!
 //! Distributions are PyTorch's defaults, which the reference leaves as they are: embeddings N(0, 1); weights and biases
-//! of a linear map uniform within `1 / sqrt(in)`; norms 1. The transition machine has bounds of its own.
+//! of a linear map or a convolution uniform within `1 / sqrt(inputs)`; norms 1. A family's configuration names those of
+//! its parameters that start otherwise (`Shape::initial`).
 
 use rand::Rng;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use crate::{
-    config::ModelConfig,
+    config::{Initial, ModelConfig},
     kernel::random::mix,
     parameters::{NamedTensor, Parameters},
     vocabulary::{TokenRows, compact_tokens},
@@ -19,29 +20,43 @@ use crate::{
 /// numbers that the full one would.
 pub fn initial_parameters(config: &ModelConfig, seed: u64, rows: &TokenRows) -> Parameters {
     let shapes = config.parameter_shapes();
-    let inputs = |name: &str| {
-        // A bias is drawn within the bound of its weight.
-        let weight = name.replace(".bias", ".weight");
-        shapes.iter().find(|(other, _)| *other == weight).map_or(1, |(_, shape)| shape[1])
-    };
     let mut parameters = Parameters::new();
     for (name, shape) in &shapes {
         let stream = Streams::new(seed, name);
         let tensor = if is_embedding(name) {
             embedding(&stream, shape[1], rows)
-        } else if is_norm(name) {
-            NamedTensor { shape: shape.clone(), data: vec![1.0; shape[0]] }
         } else {
-            let default = || 1.0 / (inputs(name) as f64).sqrt();
-            let bound = config.initial_bound(name, shape).unwrap_or_else(default);
+            let initial = config.shape().initial(name, shape);
+            let initial = initial.unwrap_or_else(|| default_initial(name, shape, &shapes));
             let mut rng = stream.get(0);
-            let len = shape.iter().product();
-            let data = (0..len).map(|_| ((2.0 * unit(&mut rng) - 1.0) * bound) as f32).collect();
+            let data = (0..shape.iter().product()).map(|_| draw(initial, &mut rng)).collect();
             NamedTensor { shape: shape.clone(), data }
         };
         parameters.insert(name.clone(), tensor);
     }
     parameters
+}
+
+/// PyTorch's default for a parameter of this name and shape.
+fn default_initial(name: &str, shape: &[usize], shapes: &[(String, Vec<usize>)]) -> Initial {
+    if name.contains("norm") {
+        return Initial::Constant(1.0);
+    }
+    // A bias is drawn within the bound of its weight.
+    let weight = name.replace(".bias", ".weight");
+    let weight = shapes.iter().find(|(other, _)| *other == weight);
+    let shape = weight.map_or(shape, |(_, shape)| shape);
+    let inputs: usize = shape.iter().skip(1).product();
+    Initial::Uniform(1.0 / (inputs as f64).sqrt())
+}
+
+fn draw(initial: Initial, rng: &mut ChaCha8Rng) -> f32 {
+    match initial {
+        Initial::Uniform(bound) => ((2.0 * unit(rng) - 1.0) * bound) as f32,
+        Initial::Normal(deviation) => (f64::from(normal(rng)) * deviation) as f32,
+        Initial::Constant(number) => number,
+        Initial::Of(map) => map(unit(rng)) as f32,
+    }
 }
 
 /// The embedding with all its rows as a new model of this seed would have it.
@@ -54,10 +69,6 @@ pub fn initial_embedding(config: &ModelConfig, seed: u64) -> Option<NamedTensor>
 /// Whether a parameter is the table of move embeddings.
 pub fn is_embedding(name: &str) -> bool {
     name.ends_with("emb.weight") || name.ends_with("embedding.weight")
-}
-
-fn is_norm(name: &str) -> bool {
-    name.contains("norm")
 }
 
 fn embedding(stream: &Streams, width: usize, rows: &TokenRows) -> NamedTensor {
@@ -128,7 +139,7 @@ mod tests {
             let std = (square - mean * mean).max(0.0).sqrt();
             let expected = if is_embedding(name) {
                 1.0
-            } else if is_norm(name) {
+            } else if name.contains("norm") {
                 0.0
             } else {
                 let inputs = if name.contains("mlp.out_proj") { 512.0_f64 } else { 128.0 };
@@ -136,7 +147,7 @@ mod tests {
             };
             let error = 5.0 * expected / n.sqrt();
             assert!((std - expected).abs() <= error, "{name}: standard deviation {std}");
-            let centre = if is_norm(name) { 1.0 } else { 0.0 };
+            let centre = if name.contains("norm") { 1.0 } else { 0.0 };
             assert!((mean - centre).abs() <= error, "{name}: mean {mean}");
         }
     }

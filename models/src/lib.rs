@@ -31,6 +31,7 @@ pub mod loss;
 pub mod memory;
 pub mod mlp;
 pub mod model;
+pub mod network;
 pub mod norm;
 pub mod ops;
 mod parallel;

@@ -2,6 +2,8 @@
 
 use burn::tensor::{Device, Tensor};
 
+use crate::network::State;
+
 /// Keys and values of one attention for every step so far, with room for more.
 ///
 /// A clone shares storage; whichever of the two is written first copies it.
@@ -45,11 +47,11 @@ impl KvCache {
     }
 }
 
-/// A batch of prefixes, as far as a model has read them.
+/// A batch of prefixes, as far as a model has read them. A clone is a fork: from there on the two go their own ways.
 #[derive(Debug, Clone)]
 pub struct Memory {
     pub(crate) steps: usize,
-    pub(crate) caches: Vec<KvCache>,
+    pub(crate) state: State,
 }
 
 impl Memory {

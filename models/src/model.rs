@@ -1,19 +1,18 @@
 //! A model: a network of some family, the device it lives on, and how tokens and parameters get in and out.
 
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
-use burn::module::{Module, ModuleVisitor, Param};
+use burn::module::{ModuleVisitor, Param};
 use burn::tensor::{Device, ExecutionError, Tensor, TensorData};
 use cwm_core::chess::label::LOGITS;
 
 use crate::{
     config::{ConfigError, ModelConfig},
     init::{initial_parameters, is_embedding},
-    kernel::rope::RopeTable,
     memory::Memory,
+    network::{DropoutSeed, Network, Pass},
     ops::{Games, Grades, Path},
     parameters::{NamedTensor, ParameterError, Parameters, TensorSource},
-    transformer::{DropoutSeed, Transformer},
     vocabulary::{NoRow, TokenRows},
 };
 
@@ -31,20 +30,14 @@ pub enum ModelError {
     Family(&'static str),
 }
 
-/// The network, by family.
-#[derive(Debug, Clone)]
-enum Network {
-    Transformer(Transformer),
-}
-
 /// A network on a device.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Model {
     config: ModelConfig,
     tokens: Arc<TokenRows>,
     device: Device,
     path: Path,
-    rope: RwLock<Arc<RopeTable>>,
+    chunk_steps: Option<usize>,
     network: Network,
 }
 
@@ -81,19 +74,13 @@ impl Model {
         config.validate()?;
         let tokens = TokenRows::for_vocabulary(config.move_vocab());
         let source = TensorSource::new(config, parameters, &tokens)?;
-        let (network, head_width) = match config {
-            ModelConfig::Transformer(config) => {
-                let network = Transformer::build(config, &source, device)?;
-                (Network::Transformer(network), config.head_width())
-            }
-            ModelConfig::Transition(_) => return Err(ModelError::Family(config.family())),
-        };
+        let network = Network::build(config, &source, device)?;
         Ok(Model {
             config: config.clone(),
             tokens: Arc::new(tokens),
             device: device.clone(),
             path: Path::of(device),
-            rope: RwLock::new(Arc::new(RopeTable::new(head_width, 0))),
+            chunk_steps: None,
             network,
         })
     }
@@ -116,6 +103,13 @@ impl Model {
     /// Uses the portable form of the operations even where there is a fused one.
     pub fn into_portable(mut self) -> Self {
         self.path = Path::Portable;
+        self
+    }
+
+    /// Computes in chunks of this many steps, at least one, where a form is parallel over time, instead of the family's
+    /// measured default. The answers are the same but for rounding.
+    pub fn with_chunk_steps(mut self, steps: usize) -> Self {
+        self.chunk_steps = Some(steps.max(1));
         self
     }
 
@@ -143,12 +137,8 @@ impl Model {
     /// # Shapes
     /// packed tokens `[N]` to `[N, D]`
     pub fn hidden(&self, batch: &PackedTokens, training: Option<DropoutSeed>) -> Tensor<2> {
-        let rope = self.rope(batch.games.longest());
-        match &self.network {
-            Network::Transformer(network) => {
-                network.hidden(self.path, batch.rows.clone(), &batch.games, &rope, training)
-            }
-        }
+        let Model { path, chunk_steps, .. } = *self;
+        self.network.hidden(Pass { path, chunk_steps, training }, batch)
     }
 
     /// All logits.
@@ -225,50 +215,30 @@ impl Model {
 
     /// A memory of `branches` games before their first token.
     pub fn start(&self, branches: usize) -> Memory {
-        match &self.network {
-            Network::Transformer(network) => network.start(branches, &self.device),
-        }
+        Memory { steps: 0, state: self.network.start(branches, &self.device) }
     }
 
     /// Reads one token a branch, given as embedding rows `[branches]`; gives the input of the state head,
     /// `[branches, D]`.
+    ///
+    /// # Panics
+    /// If the memory is of a model of another family.
     pub fn step(&self, memory: &mut Memory, rows: Arc<[u32]>) -> Tensor<2> {
-        let rope = self.rope(memory.steps() + 1);
-        match &self.network {
-            Network::Transformer(network) => network.step(self.path, rows, &rope, memory),
-        }
+        let hidden = self.network.step(self.path, rows, memory.steps, &mut memory.state);
+        memory.steps += 1;
+        hidden
     }
 
     /// Weight `[1878, D]` and bias `[1878]` of the state head.
     pub fn head(&self) -> (Tensor<2>, Tensor<1>) {
-        match &self.network {
-            Network::Transformer(network) => {
-                (network.output_head.weight.val(), network.output_head.bias.val())
-            }
-        }
-    }
-
-    /// Rotary factors for at least `steps` positions.
-    fn rope(&self, steps: usize) -> Arc<RopeTable> {
-        let read = |lock: &RwLock<Arc<RopeTable>>| match lock.read() {
-            Ok(table) => table.clone(),
-            Err(poisoned) => poisoned.into_inner().clone(),
-        };
-        let table = read(&self.rope);
-        if table.steps() >= steps {
-            return table;
-        }
-        let table = Arc::new(RopeTable::new(table.width(), steps.next_power_of_two()));
-        match self.rope.write() {
-            Ok(mut slot) => *slot = table.clone(),
-            Err(poisoned) => *poisoned.into_inner() = table.clone(),
-        }
-        table
+        let head = self.network.head();
+        (head.weight.val(), head.bias.val())
     }
 
     /// Every parameter under the reference's name, the embedding with the rows that the model has.
     pub fn named_parameters(&self) -> Parameters {
-        let mut reader = Reader::default();
+        let names = self.config.parameter_shapes().into_iter().map(|(name, _)| name);
+        let mut reader = Reader { names, parameters: Parameters::new() };
         self.visit(&mut reader);
         reader.parameters
     }
@@ -276,21 +246,16 @@ impl Model {
     /// Replaces every parameter.
     ///
     /// # Errors
-    /// [`ParameterError`] if they do not fit; the model is then as it was.
-    pub fn load_named_parameters(&mut self, parameters: &Parameters) -> Result<(), ParameterError> {
+    /// [`ModelError`] if they do not fit; the model is then as it was.
+    pub fn load_named_parameters(&mut self, parameters: &Parameters) -> Result<(), ModelError> {
         let source = TensorSource::new(&self.config, parameters, &self.tokens)?;
-        if let ModelConfig::Transformer(config) = &self.config {
-            let network = Transformer::build(config, &source, &self.device)?;
-            self.network = Network::Transformer(network);
-        }
+        self.network = Network::build(&self.config, &source, &self.device)?;
         Ok(())
     }
 
     /// Visits every parameter, in the order of [`ModelConfig::parameter_shapes`].
     pub fn visit(&self, visitor: &mut impl ModuleVisitor) {
-        match &self.network {
-            Network::Transformer(network) => network.visit(visitor),
-        }
+        self.network.visit(visitor);
     }
 
     /// A copy with other parameter tensors: the same storage, seen through `mapper`.
@@ -305,10 +270,8 @@ impl Model {
             tokens: self.tokens.clone(),
             device,
             path: self.path,
-            rope: RwLock::new(self.rope(0)),
-            network: match &self.network {
-                Network::Transformer(network) => Network::Transformer(network.clone().map(mapper)),
-            },
+            chunk_steps: self.chunk_steps,
+            network: self.network.mapped(mapper),
         }
     }
 
@@ -316,40 +279,20 @@ impl Model {
     pub const MAX_STEPS: usize = 1 << 16;
 }
 
-impl Clone for Model {
-    fn clone(&self) -> Self {
-        Model {
-            config: self.config.clone(),
-            tokens: self.tokens.clone(),
-            device: self.device.clone(),
-            path: self.path,
-            rope: RwLock::new(self.rope(0)),
-            network: self.network.clone(),
-        }
-    }
-}
-
-/// Collects parameters by their path in the module.
-#[derive(Default)]
-struct Reader {
-    path: Vec<String>,
+/// Collects parameters, which come in the order of their names.
+struct Reader<Names> {
+    names: Names,
     parameters: Parameters,
 }
 
-impl ModuleVisitor for Reader {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.to_string());
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
-    }
-
+impl<Names: Iterator<Item = String>> ModuleVisitor for Reader<Names> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let tensor = param.val();
         let shape = tensor.dims().to_vec();
         let data = numbers(tensor.into_data());
-        self.parameters.insert(self.path.join("."), NamedTensor { shape, data });
+        if let Some(name) = self.names.next() {
+            self.parameters.insert(name, NamedTensor { shape, data });
+        }
     }
 }
 

@@ -9,6 +9,8 @@ use cwm_core::chess::MoveToken;
 use crate::{
     config::ModelConfig,
     init::is_embedding,
+    linear::Linear,
+    norm::RmsNorm,
     vocabulary::{COMPACT_ROWS, TokenRows, compact_tokens},
 };
 
@@ -151,7 +153,8 @@ impl<'a> TensorSource<'a> {
         Ok(tensor.data.clone())
     }
 
-    fn tensor<const D: usize>(
+    /// The tensor of this name.
+    pub(crate) fn tensor<const D: usize>(
         &self,
         name: &str,
         device: &Device,
@@ -168,6 +171,24 @@ impl<'a> TensorSource<'a> {
         device: &Device,
     ) -> Result<Param<Tensor<2>>, ParameterError> {
         self.tensor(name, device)
+    }
+
+    /// The linear map of this name: `weight` and `bias` below it.
+    pub(crate) fn linear(&self, name: &str, device: &Device) -> Result<Linear, ParameterError> {
+        Ok(Linear {
+            weight: self.matrix(&format!("{name}.weight"), device)?,
+            bias: self.vector(&format!("{name}.bias"), device)?,
+        })
+    }
+
+    /// The norm of this name: `weight` below it.
+    pub(crate) fn norm(
+        &self,
+        name: &str,
+        eps: f32,
+        device: &Device,
+    ) -> Result<RmsNorm, ParameterError> {
+        Ok(RmsNorm { weight: self.vector(&format!("{name}.weight"), device)?, eps })
     }
 
     /// The vector of this name.

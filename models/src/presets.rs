@@ -3,7 +3,7 @@
 //! A preset is TOML with the tables `model` ([`crate::ModelConfig`]), `optimizer`, `schedule` (`crate::train`) and
 //! `train` (the job itself, read by the command line).
 
-const PRESETS: [(&str, &str); 5] = [
+const PRESETS: &[(&str, &str)] = &[
     ("transformer-d128", include_str!("../presets/transformer-d128.toml")),
     ("transformer-d256", include_str!("../presets/transformer-d256.toml")),
     ("transformer-d384", include_str!("../presets/transformer-d384.toml")),
@@ -28,15 +28,22 @@ mod tests {
 
     #[test]
     fn every_preset_reads_and_has_the_papers_size() {
-        let counts = [3_128_150, 7_831_126, 18_048_726, 36_662_614, 93_354];
-        for (name, count) in names().zip(counts) {
+        let counts = [
+            ("transformer", &[3_128_150, 7_831_126, 18_048_726, 36_662_614][..]),
+            ("transition", &[93_354]),
+        ];
+        let counts =
+            counts.iter().flat_map(|(variant, counts)| counts.iter().map(|c| (*variant, *c)));
+        assert_eq!(counts.clone().count(), names().count());
+        for (name, (variant, count)) in names().zip(counts) {
             let table: toml::Table = get(name).unwrap().parse().unwrap();
             let model: ModelConfig = table["model"].clone().try_into().unwrap();
             model.validate().unwrap();
             assert_eq!(model.parameter_count(), count, "{name}");
             let size = model.size();
-            let sized = format!("{}-{}", model.family(), size.split('/').next().unwrap());
-            assert!(name == sized || name == model.family(), "{name}");
+            let sized = format!("{variant}-{}", size.split('/').next().unwrap());
+            assert_eq!(model.variant(), variant, "{name}");
+            assert!(name == sized || name == variant, "{name}");
             #[cfg(feature = "train")]
             {
                 let optimizer: crate::train::OptimizerConfig =

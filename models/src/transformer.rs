@@ -11,26 +11,19 @@ use crate::{
     attention::Attention,
     config::TransformerConfig,
     embedding::Embedding,
-    kernel::{random::Dropout, rope::RopeTable},
+    kernel::{random::Dropout, rope::RopeCache},
     linear::Linear,
-    memory::{KvCache, Memory},
+    memory::KvCache,
     mlp::SwiGluMlp,
+    model::PackedTokens,
+    network::{DropoutSeed, Pass, SequenceNetwork},
     norm::RmsNorm,
-    ops::{AttentionArgs, Games, Path},
+    ops::{AttentionArgs, Path},
     parameters::{ParameterError, TensorSource},
 };
 
 /// The reference's epsilon in every norm.
 const NORM_EPS: f32 = 1e-6;
-
-/// Names the dropout of one training step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DropoutSeed {
-    /// The run's seed.
-    pub seed: u64,
-    /// The step of the run.
-    pub step: u64,
-}
 
 /// Norm, attention, norm, MLP, each sublayer added to the residual stream.
 #[derive(Module, Debug)]
@@ -58,25 +51,21 @@ pub struct Transformer {
     pub output_head: Linear,
     #[module(skip)]
     config: TransformerConfig,
+    #[module(skip)]
+    rope: RopeCache,
 }
 
-impl Transformer {
-    /// Builds the network of `config` from its parameters.
-    pub(crate) fn build(
+impl SequenceNetwork for Transformer {
+    type Config = TransformerConfig;
+    type State = Vec<KvCache>;
+
+    fn build(
         config: &TransformerConfig,
         source: &TensorSource,
         device: &Device,
     ) -> Result<Self, ParameterError> {
-        let linear = |name: String| -> Result<Linear, ParameterError> {
-            Ok(Linear {
-                weight: source.matrix(&format!("{name}.weight"), device)?,
-                bias: source.vector(&format!("{name}.bias"), device)?,
-            })
-        };
-        let norm = |name: String| -> Result<RmsNorm, ParameterError> {
-            let weight = source.vector(&format!("{name}.weight"), device)?;
-            Ok(RmsNorm { weight, eps: NORM_EPS })
-        };
+        let linear = |name: String| source.linear(&name, device);
+        let norm = |name: String| source.norm(&name, NORM_EPS, device);
         let block = |layer: usize| -> Result<Block, ParameterError> {
             Ok(Block {
                 norm1: norm(format!("blocks.{layer}.norm1"))?,
@@ -97,28 +86,21 @@ impl Transformer {
             final_norm: norm("final_norm".into())?,
             output_head: linear("output_head".into())?,
             config: config.clone(),
+            rope: RopeCache::new(config.head_width()),
         })
     }
 
-    /// The input of the state head. With `training`, dropout is on.
-    ///
-    /// # Shapes
-    /// embedding rows `[N]` of packed games to `[N, D]`
-    pub fn hidden(
-        &self,
-        path: Path,
-        rows: Arc<[u32]>,
-        games: &Games,
-        rope: &Arc<RopeTable>,
-        training: Option<DropoutSeed>,
-    ) -> Tensor<2> {
+    fn hidden(&self, pass: Pass, tokens: &PackedTokens) -> Tensor<2> {
+        let Pass { path, training, .. } = pass;
+        let PackedTokens { rows, games } = tokens;
+        let rope = self.rope.get(games.longest());
         // Places in the network, in the order of the forward pass: three a block after the embedding's.
         let dropout = |site: u64| {
             let DropoutSeed { seed, step } = training?;
             let dropout = Dropout::at(self.config.dropout, seed, step, site)?;
             Some(dropout.from(games.first_row))
         };
-        let mut x = self.tok_emb.forward(path, rows, dropout(0));
+        let mut x = self.tok_emb.forward(path, rows.clone(), dropout(0));
         for (site, block) in (1..).step_by(3).zip(&self.blocks) {
             let args = AttentionArgs {
                 heads: self.config.n_heads,
@@ -134,34 +116,32 @@ impl Transformer {
         self.final_norm.forward(path, x)
     }
 
-    /// A memory of `branches` games before their first token.
-    pub(crate) fn start(&self, branches: usize, device: &Device) -> Memory {
+    fn start(&self, branches: usize, device: &Device) -> Vec<KvCache> {
         let (heads, width) = (self.config.n_heads, self.config.head_width());
         let cache = |_: &Block| KvCache::new(branches, heads, width, device);
-        Memory { steps: 0, caches: self.blocks.iter().map(cache).collect() }
+        self.blocks.iter().map(cache).collect()
     }
 
-    /// Reads one token a branch.
-    ///
-    /// # Shapes
-    /// embedding rows `[branches]` to `[branches, D]`
-    pub(crate) fn step(
+    fn step(
         &self,
         path: Path,
         rows: Arc<[u32]>,
-        rope: &RopeTable,
-        memory: &mut Memory,
+        step: usize,
+        caches: &mut Vec<KvCache>,
     ) -> Tensor<2> {
-        let step = memory.steps;
+        let rope = self.rope.get(step + 1);
         let mut x = self.tok_emb.forward(path, rows, None);
-        for (block, cache) in self.blocks.iter().zip(&mut memory.caches) {
+        for (block, cache) in self.blocks.iter().zip(caches) {
             let normed = block.norm1.forward(path, x.clone());
-            let mixed = block.attn.step(path, normed, self.config.n_heads, step, rope, cache);
+            let mixed = block.attn.step(path, normed, self.config.n_heads, step, &rope, cache);
             x = path.residual(x, mixed, None);
             let processed = block.mlp.forward(path, block.norm2.forward(path, x.clone()));
             x = path.residual(x, processed, None);
         }
-        memory.steps += 1;
         self.final_norm.forward(path, x)
+    }
+
+    fn head(&self) -> &Linear {
+        &self.output_head
     }
 }

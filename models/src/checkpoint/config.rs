@@ -6,11 +6,7 @@ use super::{
     error::{CheckpointError, quoted},
     header::Header,
 };
-use crate::{
-    config::{ModelConfig, TransformerConfig},
-    transition::TransitionConfig,
-    vocabulary::COMPACT_ROWS,
-};
+use crate::{config::ModelConfig, vocabulary::COMPACT_ROWS};
 use cwm_core::chess::MoveToken;
 
 /// The metadata key of the embedded config.
@@ -22,20 +18,9 @@ const CONFIG_FILE: &str = "config.json";
 /// How messages name the embedded config.
 const EMBEDDED: &str = "the metadata's `cwm.config`";
 
-/// One config of each family: their keys are the known ones.
-fn samples() -> [ModelConfig; 2] {
-    [
-        ModelConfig::Transformer(TransformerConfig::new(128, 1, 2)),
-        ModelConfig::Transition(TransitionConfig::default()),
-    ]
-}
-
 /// The tensor that embeds move tokens, one row a token, where a family has one.
 pub(super) fn embedding_name(config: &ModelConfig) -> Option<&'static str> {
-    match config {
-        ModelConfig::Transformer(_) => Some("tok_emb.weight"),
-        ModelConfig::Transition(_) => None,
-    }
+    config.shape().embedding()
 }
 
 /// Settles the config of a file with this header and, where there is one, this config.json beside it.
@@ -65,7 +50,7 @@ fn parse(place: &'static str, text: &str) -> Result<ModelConfig, CheckpointError
     let family = object.get("family").and_then(Value::as_str);
     let family = family.ok_or_else(|| bad("the key `family` is missing or no string"))?;
 
-    let samples = samples();
+    let samples = ModelConfig::samples();
     let Some(sample) = samples.iter().find(|c| c.family() == family) else {
         let known = samples.iter().map(ModelConfig::family).collect::<Vec<_>>().join(", ");
         return Err(CheckpointError::UnknownFamily { place, family: quoted(family), known });
@@ -183,13 +168,7 @@ pub(super) fn check_tensors(
 ) -> Result<(), CheckpointError> {
     // A short config may call for thousands of blocks: one more than the file can hold shows what is missing.
     let held = header.tensors.len();
-    let expected = match config {
-        ModelConfig::Transformer(c) if c.n_layers > held => {
-            let clipped = TransformerConfig { n_layers: held + 1, ..c.clone() };
-            expected_tensors(&ModelConfig::Transformer(clipped), rows)
-        }
-        _ => expected_tensors(config, rows),
-    };
+    let expected = expected_tensors(&config.shape().clipped(held + 1), rows);
     let mut known = std::collections::BTreeSet::new();
     for (name, shape) in &expected {
         let Some(entry) = header.tensors.get(name) else {

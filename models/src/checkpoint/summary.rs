@@ -9,10 +9,7 @@ use super::{
     facts::TrainingFacts,
     read::{Checkpoint, FORMAT_KEY},
 };
-use crate::{
-    config::{ModelConfig, TransformerConfig},
-    presets,
-};
+use crate::{config::ModelConfig, presets};
 
 /// The version of [`Summary`]'s layout.
 pub const SUMMARY_VERSION: u32 = 1;
@@ -169,18 +166,14 @@ fn part_of(name: &str) -> &str {
 
 /// The preset of this shape; dropout is no matter of shape.
 fn preset_of(config: &ModelConfig) -> Option<String> {
-    let without_dropout = |config: &ModelConfig| match config {
-        ModelConfig::Transformer(c) => {
-            ModelConfig::Transformer(TransformerConfig { dropout: 0.0, ..c.clone() })
-        }
-        ModelConfig::Transition(_) => config.clone(),
-    };
     let model_of = |name: &str| -> Option<ModelConfig> {
         let table: toml::Table = presets::get(name)?.parse().ok()?;
         table.get("model")?.clone().try_into().ok()
     };
     let same = |name: &&str| {
-        model_of(name).is_some_and(|preset| without_dropout(&preset) == without_dropout(config))
+        model_of(name).is_some_and(|preset| {
+            preset.shape().without_dropout() == config.shape().without_dropout()
+        })
     };
     presets::names().find(same).map(str::to_string)
 }
@@ -189,6 +182,7 @@ fn preset_of(config: &ModelConfig) -> Option<String> {
 mod tests {
     use super::*;
     use crate::{
+        TransformerConfig,
         checkpoint::{Dtype, WriteOptions, write},
         parameters::{NamedTensor, Parameters},
     };

@@ -4,6 +4,8 @@
 //! neighbours, `(2i, 2i + 1)`. The two channels of a pair so turn by different angles; the map is linear in the pair
 //! but no rotation, and its backward is the transpose.
 
+use std::sync::{Arc, RwLock};
+
 /// Cosines and signed sines of every position and channel of a head.
 #[derive(Debug)]
 pub struct RopeTable {
@@ -114,6 +116,34 @@ fn swap_neighbours(x: &[f32; LANES]) -> [f32; LANES] {
         x[1], x[0], x[3], x[2], x[5], x[4], x[7], x[6], x[9], x[8], x[11], x[10], x[13], x[12],
         x[15], x[14],
     ]
+}
+
+/// A table that grows as longer games come; clones share it.
+#[derive(Debug, Clone)]
+pub struct RopeCache(Arc<RwLock<Arc<RopeTable>>>);
+
+impl RopeCache {
+    /// An empty table of heads of `width` channels.
+    pub fn new(width: usize) -> Self {
+        RopeCache(Arc::new(RwLock::new(Arc::new(RopeTable::new(width, 0)))))
+    }
+
+    /// Factors for at least `steps` positions.
+    pub fn get(&self, steps: usize) -> Arc<RopeTable> {
+        let table = match self.0.read() {
+            Ok(table) => table.clone(),
+            Err(poisoned) => poisoned.into_inner().clone(),
+        };
+        if table.steps() >= steps {
+            return table;
+        }
+        let table = Arc::new(RopeTable::new(table.width(), steps.next_power_of_two()));
+        match self.0.write() {
+            Ok(mut slot) => *slot = table.clone(),
+            Err(poisoned) => *poisoned.into_inner() = table.clone(),
+        }
+        table
+    }
 }
 
 #[cfg(test)]

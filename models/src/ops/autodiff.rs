@@ -16,9 +16,12 @@ use crate::kernel::{
     attention, gather, head::Head, linear, norm, random::Dropout, residual, swiglu,
 };
 
-type Tracked<C> = burn::backend::tensor::FloatTensor<Autodiff<Flex, C>>;
+pub(super) type Tracked<C> = burn::backend::tensor::FloatTensor<Autodiff<Flex, C>>;
 
 /// Registers a step with its state if one of its parents is tracked.
+///
+/// A family's operations have a file of their own beside this one: a trait with `#[backend_extension]`, and its
+/// implementations for `Flex` and, with this macro, for `Autodiff<Flex, C>`.
 macro_rules! finish {
     ($step:expr, $strategy:ty, $parents:expr, $state:expr, $output:expr) => {
         match $step.prepare::<$strategy>($parents).compute_bound().stateful() {
@@ -27,6 +30,8 @@ macro_rules! finish {
         }
     };
 }
+#[allow(unused_imports)] // For the families.
+pub(super) use finish;
 
 #[derive(Debug)]
 struct Gather;

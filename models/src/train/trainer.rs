@@ -15,9 +15,9 @@ use crate::{
     device::{DeviceChoice, DeviceError},
     init::initial_embedding,
     model::{Model, ModelError, is_compact_embedding},
+    network::DropoutSeed,
     parallel,
     parameters::Parameters,
-    transformer::DropoutSeed,
 };
 
 /// A trainer that could not be made, or a step that could not be done.
@@ -100,9 +100,12 @@ impl Trainer {
         let parameters = Values::of(&model);
         let names = model.config().parameter_shapes().into_iter().map(|(name, _)| name).collect();
         let adam = AdamW::new(parameters.iter().map(Vec::len));
+        let mut optimizer = optimizer.clone();
+        let exempt = model.config().shape().no_decay();
+        optimizer.no_decay.extend(exempt.iter().map(|&ending| ending.to_string()));
         Ok(Trainer {
             model,
-            optimizer: optimizer.clone(),
+            optimizer,
             schedule: schedule.clone(),
             seed,
             step: 0,

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{heads::HEADS, inputs};
-use crate::config::{ConfigError, in_range};
+use crate::config::{ConfigError, Initial, ModelConfig, Shape, Vocabulary, in_range};
+use cwm_core::chess::MoveToken;
 
 /// The widest layer: keeps the precomputed table of cell inputs below 20 MB.
 const MAX_WIDTH: usize = 1024;
@@ -48,21 +49,25 @@ pub(super) mod place {
     pub const CELL_OUTPUT_BIAS: usize = 14;
 }
 
-impl TransitionConfig {
-    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+impl Shape for TransitionConfig {
+    fn family(&self) -> &'static str {
+        "transition"
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
         in_range("context_hidden", self.context_hidden, 1, MAX_WIDTH)?;
         in_range("context_width", self.context_width, 1, MAX_WIDTH)?;
         in_range("cell_hidden", self.cell_hidden, 1, MAX_WIDTH)
     }
 
     /// A short name of the size: the three widths.
-    pub(crate) fn size(&self) -> String {
+    fn size(&self) -> String {
         format!("c{}/d{}/h{}", self.context_hidden, self.context_width, self.cell_hidden)
     }
 
     /// Matrices are `[out, in]`, as everywhere, but for the two tables of inputs: of these a step reads a few rows, as of
     /// an embedding.
-    pub(crate) fn parameter_shapes(&self) -> Vec<(String, Vec<usize>)> {
+    fn parameter_shapes(&self) -> Vec<(String, Vec<usize>)> {
         let (c, d, h) = (self.context_hidden, self.context_width, self.cell_hidden);
         let shapes: [(&str, &[usize]); 15] = [
             ("context.inputs.weight", &[inputs::CONTEXT_ROWS, c]),
@@ -84,8 +89,39 @@ impl TransitionConfig {
         shapes.into_iter().map(|(name, shape)| (name.to_string(), shape.to_vec())).collect()
     }
 
+    fn d_model(&self) -> usize {
+        self.context_width
+    }
+
+    fn n_layers(&self) -> usize {
+        1
+    }
+
+    fn vocabulary(&self) -> Vocabulary {
+        let [start, pad] = [MoveToken::START, MoveToken::PAD].map(MoveToken::id);
+        Vocabulary { tokens: MoveToken::VOCAB, start, pad }
+    }
+
+    fn embedding(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn initial(&self, name: &str, shape: &[usize]) -> Option<Initial> {
+        Some(Initial::Uniform(self.initial_bound(name, shape)))
+    }
+
+    fn without_dropout(&self) -> ModelConfig {
+        ModelConfig::Transition(self.clone())
+    }
+
+    fn clipped(&self, _: usize) -> ModelConfig {
+        ModelConfig::Transition(self.clone())
+    }
+}
+
+impl TransitionConfig {
     /// Bound of the uniform distribution that a parameter of this name and shape starts with; biases start at 0.
-    pub(crate) fn initial_bound(&self, name: &str, shape: &[usize]) -> f64 {
+    fn initial_bound(&self, name: &str, shape: &[usize]) -> f64 {
         // A step reads this many rows of a table.
         let inputs = match name {
             "context.inputs.weight" => 10,

@@ -5,7 +5,7 @@ use super::{
     inputs::{NO_SQUARE, SQUARE, relative_rows},
 };
 use crate::{
-    config::ModelConfig,
+    config::{ModelConfig, Shape},
     init::initial_parameters,
     model::ModelError,
     parameters::{NamedTensor, ParameterError, Parameters, TensorSource},

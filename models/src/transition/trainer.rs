@@ -14,7 +14,9 @@ use super::{
     network::Transition,
 };
 use crate::{
-    ModelConfig, parallel,
+    ModelConfig,
+    config::Shape,
+    parallel,
     parameters::Parameters,
     train::{
         AdamW, BatchError, OptimizerConfig, ScheduleConfig, StateError, StepReport, TrainError,
