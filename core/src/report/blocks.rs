@@ -309,7 +309,7 @@ fn first_mistakes(graded: &[&Evaluation]) -> Block {
 }
 
 /// A share in percent. Only a share of exactly 0 or 1 reads 0.00 or 100.00.
-fn percent(share: &Share) -> String {
+pub fn percent(share: &Share) -> String {
     match share.value() {
         None => "-".to_string(),
         Some(value) if value < 1.0 && value > 0.999_95 => ">99.99".to_string(),
@@ -333,7 +333,8 @@ fn loss(loss: Option<&LossMean>) -> String {
     }
 }
 
-fn short_loss(mean: f64) -> String {
+/// A mean loss with four decimals, or in powers of ten where those would say nothing.
+pub fn short_loss(mean: f64) -> String {
     if mean != 0.0 && !(1e-3..1e4).contains(&mean) {
         format!("{mean:.2e}")
     } else {

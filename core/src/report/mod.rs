@@ -14,7 +14,7 @@ pub mod tsv;
 
 use serde::{Deserialize, Serialize};
 
-pub use blocks::{Detail, grouped, markdown, text};
+pub use blocks::{Detail, grouped, markdown, percent, short_loss, text};
 pub use evaluation::{Evaluation, FirstMistakeGroup, FirstMistakeStep, GroupShare, PrefixBin};
 pub use share::{LossMean, Share};
 

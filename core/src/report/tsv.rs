@@ -1,4 +1,4 @@
-//! Tab-separated tables: the summary in the reference's columns, and the prefix bins.
+//! Tab-separated tables: the summary in the reference's columns, and the prefix bins (with commas as well).
 
 use super::{EvalReport, Share, TrackerKind};
 
@@ -85,6 +85,19 @@ pub fn prefix_bins(report: &EvalReport) -> String {
         }
     }
     tsv
+}
+
+/// [`prefix_bins`] with commas between its cells.
+pub fn prefix_bins_csv(report: &EvalReport) -> String {
+    let quoted = |cell: &str| {
+        if cell.contains([',', '"']) {
+            format!("\"{}\"", cell.replace('"', "\"\""))
+        } else {
+            cell.to_string()
+        }
+    };
+    let line = |line: &str| line.split('\t').map(quoted).collect::<Vec<_>>().join(",") + "\n";
+    prefix_bins(report).lines().map(line).collect()
 }
 
 fn value(share: &Share) -> String {

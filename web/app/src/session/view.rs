@@ -1,0 +1,580 @@
+//! What is on screen, as the scripts render it.
+
+use cwm_core::{
+    baseline::Baseline,
+    chess::{
+        Policy,
+        explain::name,
+        label::{LABELS, SQUARES, label_name},
+    },
+    report::grouped,
+};
+use cwm_protocol::{BackendKind, Fault};
+use serde::Serialize;
+use shakmaty::Position;
+
+use super::{Note, Session};
+use crate::{
+    gallery::Section,
+    grade::{GradeView, ResultView},
+    input::{Trouble, game_title},
+    keys::{HelpRow, help},
+    labels::{self, AUXILIARY, Likely},
+    line::Origin,
+    link::{Tab, View},
+    message::Dialog,
+    seat::{Progress, Seat, Subject},
+};
+
+/// Everything.
+#[derive(Debug, Serialize)]
+pub struct PageView<'a> {
+    /// The tab.
+    pub tab: Tab,
+    /// The open dialog.
+    pub dialog: Option<Dialog>,
+    /// The models to choose from.
+    pub models: Vec<ModelChoice>,
+    /// What the main board's worker computes with.
+    pub badge: Badge,
+    /// The board and what belongs to it; on other tabs nothing.
+    pub explore: Option<ExploreView<'a>>,
+    /// The moves, if they changed.
+    pub line: Option<LineView<'a>>,
+    /// Grows with every change of the line.
+    pub revision: u32,
+    /// The gallery, if it is open.
+    pub gallery: Option<Vec<Section<'a>>>,
+    /// The games to pick from, if they are shown.
+    pub games: Option<Vec<GameChoice>>,
+    /// The keys, if they are shown.
+    pub help: Option<Vec<HelpRow>>,
+    /// The grading view.
+    pub grade: Option<GradeView>,
+    /// What came of grading, if it changed.
+    pub result: Option<ResultView<'a>>,
+    /// Whether closing the page would lose something.
+    pub busy: bool,
+}
+
+/// A model to choose.
+#[derive(Debug, Serialize)]
+pub struct ModelChoice {
+    /// Its name.
+    pub name: String,
+    /// What it is, and its size before it is fetched.
+    pub about: String,
+    /// Whether it has no network.
+    pub baseline: bool,
+}
+
+/// What answers are computed with.
+#[derive(Debug, Serialize)]
+pub struct Badge {
+    /// In a word or three.
+    pub text: String,
+    /// Why, and what to do.
+    pub why: String,
+    /// Whether it is a GPU.
+    pub gpu: bool,
+}
+
+/// A game to pick.
+#[derive(Debug, Serialize)]
+pub struct GameChoice {
+    /// Its name.
+    pub title: String,
+    /// Plies and result, or what is wrong.
+    pub about: String,
+    /// Whether it is damaged.
+    pub damaged: bool,
+}
+
+/// The moves.
+#[derive(Debug, Serialize)]
+pub struct LineView<'a> {
+    /// The moves in algebraic notation.
+    pub sans: &'a [String],
+    /// What the game is called.
+    pub title: String,
+    /// Where it comes from.
+    pub about: String,
+    /// How it came to the board.
+    pub origin: &'a Origin,
+    /// The result as PGN has it.
+    pub result: &'static str,
+}
+
+/// A model's place.
+#[derive(Debug, Serialize)]
+pub struct SeatView {
+    /// Its name.
+    pub name: Option<String>,
+    /// What it is.
+    pub about: String,
+    /// The load under way.
+    pub loading: Option<Loading>,
+    /// What went wrong.
+    pub fault: Option<Fault>,
+    /// Whether the worker died.
+    pub crashed: bool,
+    /// Wrong labels at each answered step; 75 also for numbers that are not finite.
+    pub wrong: Vec<u8>,
+    /// The board part of the FEN that it names here.
+    pub board: Option<String>,
+    /// What it says of this step, in a sentence.
+    pub verdict: String,
+    /// Whether this step is exact; nothing while it is not answered.
+    pub exact: Option<bool>,
+    /// How the whole game went, in a sentence.
+    pub summary: String,
+    /// The first mistake, with its move.
+    pub first_mistake: Option<Mistake>,
+    /// Classes of the 64 squares that it names, by FEN letter; `?` for none, `.` for empty.
+    pub squares: String,
+    /// Which of the 75 labels are wrong.
+    pub wrong_labels: Vec<u8>,
+    /// The auxiliary labels.
+    pub labels: Vec<LabelRow>,
+    /// Steps at which the inspected label is wrong.
+    pub inspected_wrong: Vec<u32>,
+    /// The most probable classes of the inspected label.
+    pub likely: Vec<Likely>,
+    /// Time of the last answer, in milliseconds.
+    pub millis: Option<f64>,
+}
+
+/// A load under way.
+#[derive(Debug, Serialize)]
+pub struct Loading {
+    /// What is loaded.
+    pub name: String,
+    /// What is being done, and how far it is.
+    pub text: String,
+    /// How far it is, from 0 to 1.
+    pub fraction: Option<f64>,
+}
+
+/// A first mistake.
+#[derive(Debug, Serialize)]
+pub struct Mistake {
+    /// The ply.
+    pub ply: usize,
+    /// The move with its number.
+    pub played: String,
+    /// Labels that are wrong there.
+    pub wrong: u8,
+}
+
+/// A row of the table of auxiliary labels.
+#[derive(Debug, Serialize)]
+pub struct LabelRow {
+    /// The label, 64..75.
+    pub label: usize,
+    /// Its name.
+    pub title: String,
+    /// What it is.
+    pub truth: String,
+    /// What the model says.
+    pub model: String,
+    /// How sure it is.
+    pub percent: String,
+    /// Whether it is wrong.
+    pub wrong: bool,
+}
+
+/// The board and what belongs to it.
+#[derive(Debug, Serialize)]
+pub struct ExploreView<'a> {
+    /// The ply shown.
+    pub ply: usize,
+    /// Plies in the game.
+    pub plies: usize,
+    /// `12. Nf3`, or `start`.
+    pub played: String,
+    /// What the slider says.
+    pub spoken: String,
+    /// Whether Black is at the bottom.
+    pub flipped: bool,
+    /// What the board shows.
+    pub view: View,
+    /// `white` or `black`.
+    pub turn: &'static str,
+    /// Whether the side to move is in check.
+    pub check: bool,
+    /// The squares of the last move.
+    pub last_move: Option<[String; 2]>,
+    /// The true position as FEN.
+    pub fen: String,
+    /// Legal moves: each source with its targets.
+    pub destinations: Vec<(String, Vec<String>)>,
+    /// The squares in words, a8 to h1: name, truth, and where it differs what the main model says.
+    pub square_words: Vec<String>,
+    /// Classes of the 64 true squares, by FEN letter.
+    pub squares: String,
+    /// The main board's model.
+    pub main: SeatView,
+    /// The model beside it.
+    pub second: Option<SeatView>,
+    /// Whose mistakes the mistake buttons visit.
+    pub mistakes_of: Option<String>,
+    /// The inspected label.
+    pub inspected: Option<Inspected>,
+    /// What stands under the input box.
+    pub note: &'a Note,
+    /// Where the text cannot be read.
+    pub trouble: Option<&'a Trouble>,
+    /// The promotion that is asked for: the side, and the squares.
+    pub promotion: Option<[String; 3]>,
+    /// The policies of random play.
+    pub policies: Vec<(String, String)>,
+    /// The one used last.
+    pub policy: Policy,
+    /// Whether the worked example is on screen untouched.
+    pub guided: bool,
+}
+
+/// The label under the pointer.
+#[derive(Debug, Serialize)]
+pub struct Inspected {
+    /// The label.
+    pub label: usize,
+    /// Its name.
+    pub title: String,
+    /// What it is.
+    pub truth: String,
+}
+
+impl Session {
+    /// What is on screen. `line` and `result` are the revisions that the scripts have drawn.
+    pub fn view(&self, line: u32, result: u32) -> PageView<'_> {
+        let explore = self.tab == Tab::Explore;
+        let grade = self.tab == Tab::Grade;
+        PageView {
+            tab: self.tab,
+            dialog: self.dialog,
+            models: self.models(),
+            badge: badge(if grade { &self.grade.seat } else { &self.main }),
+            explore: explore.then(|| self.explore()),
+            line: (line != self.revision).then(|| self.line_view()),
+            revision: self.revision,
+            gallery: (self.dialog == Some(Dialog::Gallery)).then(|| self.gallery.sections()),
+            games: (self.dialog == Some(Dialog::Games)).then(|| self.game_choices()),
+            help: (self.dialog == Some(Dialog::Help)).then(help),
+            grade: grade.then(|| self.grade.view()),
+            result: if grade && result != self.grade.revision {
+                self.grade.result_view()
+            } else {
+                None
+            },
+            busy: self.grade.run.is_some(),
+        }
+    }
+
+    fn models(&self) -> Vec<ModelChoice> {
+        let shipped = self.shipped.iter().enumerate().map(|(i, shipped)| ModelChoice {
+            name: shipped.name.clone(),
+            about: format!(
+                "{}{}",
+                if i == 0 { "default, " } else { "" },
+                crate::grade::size_of(shipped.bytes)
+            ),
+            baseline: false,
+        });
+        let own = [&self.main, &self.second].into_iter().filter_map(|seat| match &seat.subject {
+            Some(Subject::File(name, _)) => {
+                Some(ModelChoice { name: name.clone(), about: "your file".into(), baseline: false })
+            }
+            _ => None,
+        });
+        let baselines = Baseline::ALL.into_iter().map(|baseline| ModelChoice {
+            name: baseline.name().into(),
+            about: "no network".into(),
+            baseline: true,
+        });
+        shipped.chain(own).chain(baselines).collect()
+    }
+
+    fn line_view(&self) -> LineView<'_> {
+        let known = |name: &str| {
+            self.line
+                .tag(name)
+                .map(str::trim)
+                .filter(|value| !matches!(*value, "" | "?" | "????.??.??"))
+        };
+        let title = match (known("White"), known("Black"), &self.line.origin) {
+            (None, None, Origin::Random { seed, policy, .. }) => match policy {
+                Policy::Uniform => format!("Random legal game, seed {seed}"),
+                policy => format!("Random game ({}), seed {seed}", policy.name()),
+            },
+            (None, None, Origin::Graded) => known("Event").unwrap_or("A graded game").to_string(),
+            (None, None, _) => known("Event").unwrap_or("Your game").to_string(),
+            (white, black, _) => {
+                format!("{} \u{2013} {}", white.unwrap_or("?"), black.unwrap_or("?"))
+            }
+        };
+        let mut about: Vec<String> = Vec::new();
+        match &self.line.origin {
+            Origin::Random { termination, .. } => about.push(ending(*termination).into()),
+            _ if title != known("Event").unwrap_or_default() => {
+                about.extend(known("Event").map(str::to_string));
+            }
+            _ => {}
+        }
+        about.extend(known("Date").map(|date| date.trim_end_matches(".??").to_string()));
+        about.push(match self.line.plies() {
+            1 => "1 ply".to_string(),
+            plies => format!("{} plies", grouped(plies as u64)),
+        });
+        LineView {
+            sans: self.line.sans(),
+            title,
+            about: about.join(" \u{b7} "),
+            origin: &self.line.origin,
+            result: self.line.result.as_str(),
+        }
+    }
+
+    fn game_choices(&self) -> Vec<GameChoice> {
+        let choice = |game: &Result<_, _>| match game {
+            Ok(game) => GameChoice {
+                title: game_title(game),
+                about: format!("{} plies, {}", game.moves.len(), game.result),
+                damaged: false,
+            },
+            Err(error) => {
+                let trouble = Trouble::from(cwm_core::chess::parse::ParseError::clone(error));
+                GameChoice { title: "damaged".into(), about: trouble.to_string(), damaged: true }
+            }
+        };
+        self.games.iter().map(choice).collect()
+    }
+
+    fn explore(&self) -> ExploreView<'_> {
+        let position = self.line.position(self.ply);
+        let truth = &self.line.states()[self.ply];
+        let last_move = self.ply.checked_sub(1).and_then(|at| {
+            let (from, to, _) = self.line.moves().get(at)?.parts()?;
+            Some([from.to_string(), to.to_string()])
+        });
+        let main_answer = self.main.answers.get(self.ply);
+        let words = |label: usize| {
+            let right = self.truth_words(label);
+            let square = label_name(label);
+            match main_answer.and_then(|answer| answer.named()) {
+                Some(named) if named.labels()[label] != truth.labels()[label] => {
+                    let says = labels::words(label, named.labels()[label]);
+                    format!("{square}, {right}; the model says {says}")
+                }
+                _ => format!("{square}, {right}"),
+            }
+        };
+        ExploreView {
+            ply: self.ply,
+            plies: self.line.plies(),
+            played: self.line.numbered(self.ply),
+            spoken: self.spoken(),
+            flipped: self.flipped,
+            view: self.view,
+            turn: if position.turn().is_white() { "white" } else { "black" },
+            check: position.is_check(),
+            last_move,
+            fen: self.line.fen(self.ply),
+            destinations: self.line.destinations(self.ply),
+            square_words: (0..SQUARES).map(words).collect(),
+            squares: letters(Some(truth)),
+            main: self.seat_view(&self.main),
+            second: self.second.name().is_some().then(|| self.seat_view(&self.second)),
+            mistakes_of: self
+                .mistakes()
+                .answers
+                .first_mistake()
+                .and(self.mistakes().name())
+                .map(str::to_string),
+            inspected: self.inspected.map(|label| Inspected {
+                label,
+                title: labels::title(label),
+                truth: self.truth_words(label),
+            }),
+            note: &self.note,
+            trouble: self.trouble.as_ref(),
+            promotion: self.promotion.map(|(from, to)| {
+                [name(position.turn()).to_lowercase(), from.to_string(), to.to_string()]
+            }),
+            policies: Policy::ALL.map(|p| (p.name().into(), p.about().into())).to_vec(),
+            policy: self.policy,
+            guided: self.guided,
+        }
+    }
+
+    fn seat_view(&self, seat: &Seat) -> SeatView {
+        let truth = &self.line.states()[self.ply];
+        let answer = seat.answers.get(self.ply);
+        let named = answer.and_then(|answer| answer.named());
+        let wrong = seat.answers.wrong();
+        let here = wrong.get(self.ply).copied();
+        let label_row = |label: usize| LabelRow {
+            label,
+            title: labels::title(label),
+            truth: labels::words(label, truth.labels()[label]),
+            model: match (answer, named) {
+                (None, _) => "\u{2026}".into(),
+                (Some(_), None) => "not finite".into(),
+                (Some(_), Some(named)) => labels::words(label, named.labels()[label]),
+            },
+            percent: answer
+                .and_then(|answer| answer.probability(label))
+                .map_or(String::new(), labels::percent),
+            wrong: answer.is_some_and(|answer| !answer.is_right(truth, label)),
+        };
+        let wrong_labels = |label: &usize| answer.is_some_and(|a| !a.is_right(truth, *label));
+        SeatView {
+            name: seat.name().map(str::to_string),
+            about: about(seat),
+            loading: seat
+                .opening
+                .as_ref()
+                .map(|opening| loading(opening.subject.name(), opening.progress)),
+            fault: seat.fault.clone(),
+            crashed: seat.crashed,
+            wrong: wrong.to_vec(),
+            board: named.map(|named| board_of(&named.to_fen())),
+            verdict: match here {
+                None => "no answer yet".into(),
+                Some(0) => format!("exact: all {LABELS} labels right"),
+                Some(n) if named.is_none() => {
+                    format!("not exact: {n} of {LABELS} labels wrong, the numbers are not finite")
+                }
+                Some(n) => format!("not exact: {n} of {LABELS} labels wrong"),
+            },
+            exact: here.map(|wrong| wrong == 0),
+            summary: self.summary(seat),
+            first_mistake: seat.answers.first_mistake().map(|ply| Mistake {
+                ply,
+                played: self.line.numbered(ply),
+                wrong: wrong[ply],
+            }),
+            squares: answer.map_or_else(String::new, |_| letters(named)),
+            wrong_labels: (0..LABELS).filter(wrong_labels).map(|label| label as u8).collect(),
+            labels: AUXILIARY.map(label_row).collect(),
+            inspected_wrong: self
+                .inspected
+                .map_or(Vec::new(), |label| seat.answers.wrong_steps(label, self.line.states())),
+            likely: match (self.inspected, answer) {
+                (Some(label), Some(answer)) => answer.likely(truth, label),
+                _ => Vec::new(),
+            },
+            millis: seat.answer_millis.filter(|_| seat.network_answers()),
+        }
+    }
+
+    fn summary(&self, seat: &Seat) -> String {
+        let steps = self.line.plies() + 1;
+        let answered = seat.answers.len();
+        let exact = seat.answers.exact();
+        let shown = if answered < steps {
+            format!("{answered} of {steps} states answered, {exact} exact")
+        } else {
+            format!("{exact} of {steps} states exact")
+        };
+        match seat.answers.first_mistake() {
+            Some(ply) => {
+                format!("{shown}, first mistake at ply {ply} ({})", self.line.numbered(ply))
+            }
+            None => shown,
+        }
+    }
+}
+
+fn about(seat: &Seat) -> String {
+    match (&seat.subject, seat.shown_facts()) {
+        (Some(Subject::Baseline(baseline)), _) => baseline_words(*baseline).into(),
+        (_, Some(facts)) => {
+            format!("{}, {} parameters", facts.family, grouped(facts.parameters))
+        }
+        _ => String::new(),
+    }
+}
+
+const fn baseline_words(baseline: Baseline) -> &'static str {
+    match baseline {
+        Baseline::StartBoard => "always names the start position",
+        Baseline::NaiveMover => "moves pieces and counts; knows no castling, en passant or rights",
+        Baseline::NaiveMoverRights => {
+            "moves pieces, counts and keeps rights; no castling rook, no en passant"
+        }
+        Baseline::NaiveMoverRightsEp => {
+            "knows all but the castling rook and the en passant capture"
+        }
+        Baseline::Oracle(_) => "the rules of chess",
+    }
+}
+
+fn loading(name: &str, progress: Option<Progress>) -> Loading {
+    let fraction = progress.and_then(|p| p.total.map(|t| p.done as f64 / t.max(1) as f64));
+    let text = match progress {
+        None => "starting the engine".to_string(),
+        Some(progress) => {
+            let words = crate::grade::phase_words(progress.phase);
+            match progress.total {
+                Some(total) if progress.phase == cwm_protocol::Phase::Fetching => format!(
+                    "{words}, {} of {}",
+                    crate::grade::size_of(progress.done),
+                    crate::grade::size_of(total)
+                ),
+                _ => words.to_string(),
+            }
+        }
+    };
+    Loading { name: name.into(), text, fraction: fraction.map(|f| f.clamp(0.0, 1.0)) }
+}
+
+fn badge(seat: &Seat) -> Badge {
+    let Some(backend) = &seat.backend else {
+        let why = if seat.crashed {
+            "the engine stopped: restart it"
+        } else {
+            "the engine starts when a network is loaded"
+        };
+        return Badge { text: "no engine yet".into(), why: why.into(), gpu: false };
+    };
+    let why = backend.why.clone().unwrap_or_default();
+    match (backend.kind, &backend.adapter) {
+        (BackendKind::Webgpu, adapter) => {
+            let adapter = adapter.as_ref().map_or(String::new(), |adapter| {
+                format!(": {} {}", adapter.vendor, adapter.architecture)
+            });
+            Badge { text: format!("WebGPU{}", adapter.trim_end()), why, gpu: true }
+        }
+        (BackendKind::Cpu, _) => Badge { text: "CPU".into(), why, gpu: false },
+    }
+}
+
+fn board_of(fen: &str) -> String {
+    fen.split(' ').next().unwrap_or_default().to_string()
+}
+
+fn letters(state: Option<&cwm_core::chess::State>) -> String {
+    use cwm_core::chess::label::PIECE_SYMBOLS;
+    match state {
+        None => "?".repeat(SQUARES),
+        Some(state) => state.labels()[..SQUARES]
+            .iter()
+            .map(|&class| PIECE_SYMBOLS[usize::from(class)])
+            .collect(),
+    }
+}
+
+const fn ending(termination: cwm_core::chess::random::Termination) -> &'static str {
+    use cwm_core::chess::random::Termination;
+    match termination {
+        Termination::Checkmate => "ends by checkmate",
+        Termination::Stalemate => "ends by stalemate",
+        Termination::InsufficientMaterial => "ends by insufficient material",
+        Termination::SeventyFiveMoves => "ends after 75 moves without progress",
+        Termination::FivefoldRepetition => "ends by fivefold repetition",
+        Termination::FiftyMoves => "ends by the fifty-move rule",
+        Termination::ThreefoldRepetition => "ends by threefold repetition",
+        Termination::PlyLimit => "broken off",
+    }
+}
