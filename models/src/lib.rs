@@ -38,6 +38,7 @@ mod parallel;
 pub mod parameters;
 pub mod predictor;
 pub mod presets;
+pub mod slice;
 pub mod splits;
 pub mod tracker;
 #[cfg(feature = "train")]
@@ -50,6 +51,7 @@ pub use config::{ConfigError, ModelConfig, TransformerConfig};
 pub use model::{Model, ModelError};
 pub use parameters::{NamedTensor, ParameterError, Parameters};
 pub use predictor::{Answers, Predictor};
+pub use slice::SliceConfig;
 pub use tracker::{ModelMemory, ModelTracker};
 pub use transition::TransitionConfig;
 pub use vocabulary::TokenRows;

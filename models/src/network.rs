@@ -14,6 +14,7 @@ use crate::{
     model::{ModelError, PackedTokens},
     ops::Path,
     parameters::{ParameterError, TensorSource},
+    slice::{Slice, SliceConfig, SliceState},
     transformer::Transformer,
 };
 
@@ -173,4 +174,5 @@ macro_rules! networks {
 
 networks! {
     Transformer(TransformerConfig): Transformer => Vec<KvCache>,
+    Slice(SliceConfig): Slice => Vec<SliceState>,
 }

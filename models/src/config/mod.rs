@@ -10,7 +10,7 @@ mod transformer;
 use cwm_core::chess::MoveToken;
 use serde::{Deserialize, Serialize};
 
-use crate::transition::TransitionConfig;
+use crate::{slice::SliceConfig, transition::TransitionConfig};
 
 pub(crate) use shape::{Initial, Shape, Vocabulary};
 pub use transformer::TransformerConfig;
@@ -21,6 +21,8 @@ pub use transformer::TransformerConfig;
 pub enum ModelConfig {
     /// Causal Transformer: RMSNorm before each sublayer, rotary positions, SwiGLU.
     Transformer(TransformerConfig),
+    /// SLiCE: a block-diagonal or diagonal recurrence, driven by the increments of its input.
+    Slice(SliceConfig),
     /// The transition machine: the recurrent state is the label vector itself.
     Transition(TransitionConfig),
 }
@@ -93,7 +95,6 @@ pub(crate) fn common(shape: &dyn Shape, dropout: f64) -> Result<(), ConfigError>
 }
 
 /// Checks a positive factor.
-#[allow(dead_code)]
 pub(crate) fn positive(key: &'static str, value: f64) -> Result<(), ConfigError> {
     if value > 0.0 && value.is_finite() {
         return Ok(());
@@ -134,6 +135,7 @@ impl ModelConfig {
     pub(crate) fn shape(&self) -> &dyn Shape {
         match self {
             ModelConfig::Transformer(config) => config,
+            ModelConfig::Slice(config) => config,
             ModelConfig::Transition(config) => config,
         }
     }
@@ -142,6 +144,7 @@ impl ModelConfig {
     pub(crate) fn samples() -> Vec<ModelConfig> {
         vec![
             ModelConfig::Transformer(TransformerConfig::new(128, 1, 2)),
+            ModelConfig::Slice(SliceConfig::new(128, 1, 8)),
             ModelConfig::Transition(TransitionConfig::default()),
         ]
     }

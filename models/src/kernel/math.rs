@@ -32,6 +32,29 @@ pub fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
+/// The standard normal distribution at `x`: the probability of less, within 2e-7, and the density.
+///
+/// The tail beyond |x| is `e^(-x^2/2)` times a polynomial in `1 / (1 + |x| / sqrt 8)`, fitted to 2e-8 of its value.
+#[inline(always)]
+pub fn normal(x: f32) -> (f32, f32) {
+    const DENSITY: f32 = 0.398_942_28;
+    let z = x.abs() * std::f32::consts::FRAC_1_SQRT_2;
+    let e = exp(-z * z);
+    let t = 1.0 / (1.0 + 0.5 * z);
+    let mut p = 8.392_555e-3;
+    p = p * t - 7.354_68e-2;
+    p = p * t + 0.241_706_57;
+    p = p * t - 0.370_187_8;
+    p = p * t + 0.238_841_09;
+    p = p * t - 6.368_043e-2;
+    p = p * t + 0.117_559_43;
+    p = p * t + 0.118_349_66;
+    p = p * t + 0.141_538_75;
+    p = p * t + 0.141_026_94;
+    let tail = e * (t * p);
+    (if x < 0.0 { tail } else { 1.0 - tail }, DENSITY * e)
+}
+
 /// Numbers that a loop with a long body takes together. As the extent of an array it spares the compiler's own choice,
 /// four vectors at a time and what remains one by one. (Short bodies would be unrolled and lose by it.)
 pub const COLUMNS: usize = 16;
@@ -136,6 +159,24 @@ mod tests {
         assert!(exp(1e30).is_finite());
         assert!(exp(f32::NAN).is_nan());
         assert_eq!(sigmoid(-200.0) + sigmoid(200.0), 1.0);
+    }
+
+    #[test]
+    fn the_normal_distribution_is_accurate() {
+        // Its integral by steps of the density, in double precision.
+        let density = |x: f64| (-x * x / 2.0).exp() / std::f64::consts::TAU.sqrt();
+        const STEP: f64 = 1.0 / 4096.0;
+        let (mut x, mut truth) = (-10.0_f64, 0.0_f64);
+        while x < 10.0 {
+            let (probability, at) = normal(x as f32);
+            assert!((f64::from(probability) - truth).abs() < 3e-7, "{x}: {probability}, {truth}");
+            assert!((f64::from(at) - density(x)).abs() < 2e-7, "{x}: {at}");
+            let ends = density(x) + density(x + STEP);
+            truth += STEP * (ends + 4.0 * density(x + STEP / 2.0)) / 6.0;
+            x += STEP;
+        }
+        assert!(normal(f32::NAN).0.is_nan());
+        assert_eq!(normal(f32::INFINITY).0, 1.0);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 
 pub mod attention;
 pub mod gather;
+pub mod gelu;
 pub mod head;
 pub mod linear;
 pub mod math;
@@ -18,4 +19,5 @@ pub mod norm;
 pub mod random;
 pub mod residual;
 pub mod rope;
+pub mod slice;
 pub mod swiglu;

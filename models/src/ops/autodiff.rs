@@ -30,7 +30,6 @@ macro_rules! finish {
         }
     };
 }
-#[allow(unused_imports)] // For the families.
 pub(super) use finish;
 
 #[derive(Debug)]

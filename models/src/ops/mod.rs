@@ -10,6 +10,7 @@
 mod autodiff;
 mod flex;
 mod portable;
+mod slice;
 
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ use crate::kernel::{random::Dropout, rope::RopeTable};
 pub use crate::kernel::head::Grades;
 pub(crate) use flex::grade as grade_fused;
 pub(crate) use portable::grade as grade_portable;
+pub use slice::{SliceArgs, SliceOps};
 
 /// Which form of the operations a model uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
