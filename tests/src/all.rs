@@ -11,12 +11,12 @@ mod eval_golden;
 mod evaluate;
 mod forms;
 mod fuzz;
+mod golden;
 mod help;
 mod layout;
 mod metrics;
 mod train;
 mod trainer;
-mod transformer;
 mod transition;
 
 /// Some tests hold code to how much memory it asks for.
