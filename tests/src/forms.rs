@@ -1,4 +1,6 @@
-//! The two forms of the operations, and the two ways of reading a game, compute the same.
+//! The forms of the operations, and the two ways of reading a game, compute the same, for every family.
+//!
+//! A family joins in with a line in the call of `forms!` at the end.
 
 use burn::tensor::{Device, Tensor};
 use cwm_core::{
@@ -6,7 +8,7 @@ use cwm_core::{
     data::batch::Batch,
 };
 use cwm_models::{
-    Model, ModelConfig, TransformerConfig,
+    Model, ModelConfig, SliceConfig, TransformerConfig,
     ops::Path,
     train::{OptimizerConfig, ScheduleConfig, Trainer},
 };
@@ -27,20 +29,38 @@ fn random(seed: u64) -> impl FnMut(usize) -> usize {
     }
 }
 
-/// A model of this shape whose every parameter matters: norms are not one, biases not zero.
-fn model(heads: usize, head_width: usize, layers: usize, dropout: f64, seed: u64) -> Model {
-    let mut config = TransformerConfig::new(heads * head_width, layers, heads);
-    config.dropout = dropout;
-    (config.move_vocab, config.start_move_id, config.pad_move_id) = (VOCAB, START, PAD);
-    let config = ModelConfig::Transformer(config);
-    let mut model = Model::new(&config, seed, &Device::flex()).unwrap();
-    let mut next = random(seed);
-    let mut parameters = model.named_parameters();
-    for tensor in parameters.values_mut() {
-        tensor.data.iter_mut().for_each(|x| *x += (next(2001) as f32 - 1000.0) / 4000.0);
+/// How a family is put to the test.
+struct Family {
+    /// A configuration of some shape: two small numbers, each at least one, that the family makes of what it will, and layers.
+    config: fn(usize, usize, usize) -> ModelConfig,
+    /// How far each parameter strays from its start, by name.
+    noise: fn(&str) -> f32,
+}
+
+/// Sets what all families have in their configurations.
+fn with(config: &ModelConfig, dropout: f64) -> ModelConfig {
+    let mut table: serde_json::Value = serde_json::from_str(&config.to_json()).unwrap();
+    table["dropout"] = dropout.into();
+    table["move_vocab"] = VOCAB.into();
+    table["start_move_id"] = START.into();
+    table["pad_move_id"] = PAD.into();
+    ModelConfig::from_json(&table.to_string()).unwrap()
+}
+
+impl Family {
+    /// A model whose every parameter matters: norms are not one, biases not zero.
+    fn model(&self, (a, b): (usize, usize), layers: usize, dropout: f64, seed: u64) -> Model {
+        let config = with(&(self.config)(a, b, layers), dropout);
+        let mut model = Model::new(&config, seed, &Device::flex()).unwrap();
+        let mut next = random(seed);
+        let mut parameters = model.named_parameters();
+        for (name, tensor) in &mut parameters {
+            let noise = (self.noise)(name) / 1000.0;
+            tensor.data.iter_mut().for_each(|x| *x += (next(2001) as f32 - 1000.0) * noise);
+        }
+        model.load_named_parameters(&parameters).unwrap();
+        model
     }
-    model.load_named_parameters(&parameters).unwrap();
-    model
 }
 
 /// A batch of random tokens and labels.
@@ -83,38 +103,41 @@ fn distance(a: &[f32], b: &[f32]) -> (f64, f64) {
     (largest, (pairs().map(|d| d * d).sum::<f64>() / norm.max(1e-30)).sqrt())
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+/// Logits, loss and gradients of both forms.
+fn check_fused(fused: Model, lengths: &[u32], seed: u64) -> Result<(), TestCaseError> {
+    let portable = fused.clone().into_portable();
+    let batch = batch(lengths, seed);
 
-    /// Odd widths, ragged lengths around the borders of blocks, games of one step, with and without dropout.
-    #[test]
-    fn fused_equals_portable(
-        heads in 1_usize..4, half_head_width in 1_usize..20, layers in 1_usize..3,
-        lengths in prop::collection::vec(prop_oneof![Just(1_u32), 2_u32..20, 60_u32..70, 120_u32..135], 1..5),
-        dropout in prop_oneof![Just(0.0), 0.05..0.6], seed: u64,
-    ) {
-        let fused = model(heads, 2 * half_head_width, layers, dropout, seed);
-        let portable = fused.clone().into_portable();
-        let batch = batch(&lengths, seed);
+    let (largest, _) = distance(&logits(&fused, &batch), &logits(&portable, &batch));
+    prop_assert!(largest < 1e-4, "logits are {largest:e} apart");
 
-        let (largest, _) = distance(&logits(&fused, &batch), &logits(&portable, &batch));
-        prop_assert!(largest < 1e-4, "logits are {largest:e} apart");
-
-        let (fused_loss, fused_gradients) = gradients(&fused, &batch);
-        let (portable_loss, portable_gradients) = gradients(&portable, &batch);
+    let (fused_loss, fused_gradients) = gradients(&fused, &batch);
+    let (portable_loss, portable_gradients) = gradients(&portable, &batch);
+    prop_assert!(
+        (fused_loss - portable_loss).abs() < 5e-6 * portable_loss.max(1.0),
+        "loss {fused_loss} and {portable_loss}"
+    );
+    let shapes = fused.config().parameter_shapes();
+    prop_assert_eq!(shapes.len(), fused_gradients.len());
+    for ((name, _), (a, b)) in shapes.iter().zip(fused_gradients.iter().zip(&portable_gradients)) {
+        let (largest, relative) = distance(a, b);
         prop_assert!(
-            (fused_loss - portable_loss).abs() < 5e-6 * portable_loss.max(1.0),
-            "loss {fused_loss} and {portable_loss}"
+            largest < 5e-6 || relative < 1e-4,
+            "gradients of {name} are {largest:e} apart, relatively {relative:e}"
         );
-        let shapes = fused.config().parameter_shapes();
-        prop_assert_eq!(shapes.len(), fused_gradients.len());
-        for ((name, _), (a, b)) in shapes.iter().zip(fused_gradients.iter().zip(&portable_gradients)) {
-            let (largest, relative) = distance(a, b);
-            prop_assert!(
-                largest < 5e-6 || relative < 1e-4,
-                "gradients of {name} are {largest:e} apart, relatively {relative:e}"
-            );
-        }
+    }
+    Ok(())
+}
+
+/// Chunks of one step, of a few, of as many as a game has, and of more.
+fn check_chunks(model: Model) {
+    let batch = batch(&[1, 30, 131, 64], 5);
+    let model = model.into_portable();
+    let whole = logits(&model.clone().with_chunk_steps(1), &batch);
+    for steps in [2, 7, 16, 64, 131, 1000] {
+        let chunked = logits(&model.clone().with_chunk_steps(steps), &batch);
+        let (largest, _) = distance(&chunked, &whole);
+        assert!(largest < 1e-4, "in chunks of {steps} logits are {largest:e} apart");
     }
 }
 
@@ -143,18 +166,23 @@ fn best(logits: &[f32]) -> (usize, f32) {
     (class, first - second)
 }
 
-#[test]
-fn reading_move_by_move_equals_reading_at_once_over_600_steps() {
+/// Two games side by side, read move by move and at once; half-way the memory is forked, and the fork goes astray.
+fn check_steps(fused: Model) {
     const STEPS: usize = 600;
     const TOLERANCE: f64 = 1e-3;
-    // Two games side by side, one as long as the memory holds, the other to tell branches apart.
     let batch = batch(&[STEPS as u32, STEPS as u32], 11);
-    let fused = model(3, 14, 2, 0.1, 7);
     for (form, model) in [("portable", fused.clone().into_portable()), ("fused", fused)] {
         let whole = logits(&model, &batch);
         let (weight, bias) = model.head();
         let mut memory = model.start(2);
         for step in 0..STEPS {
+            if step == STEPS / 2 {
+                let mut fork = memory.clone();
+                for token in [3, 7] {
+                    model.step(&mut fork, vec![token; 2].into());
+                }
+                assert_eq!(fork.steps(), memory.steps() + 2);
+            }
             let tokens = [batch.tokens[step], batch.tokens[STEPS + step]];
             let rows: Vec<u32> =
                 tokens.iter().map(|&token| model.tokens().row(token).unwrap()).collect();
@@ -178,4 +206,59 @@ fn reading_move_by_move_equals_reading_at_once_over_600_steps() {
         }
         assert_eq!(memory.steps(), STEPS);
     }
+}
+
+/// A module of tests for each family.
+macro_rules! forms {
+    ($($name:ident: $config:expr, $noise:expr;)*) => {
+        $(mod $name {
+            use super::*;
+
+            const FAMILY: Family = Family { config: $config, noise: $noise };
+
+            proptest! {
+                #![proptest_config(ProptestConfig::with_cases(24))]
+
+                /// Odd widths, ragged lengths around the borders of blocks, games of one step, with and without dropout.
+                #[test]
+                fn fused_equals_portable(
+                    a in 1_usize..4, b in 1_usize..20, layers in 1_usize..3,
+                    lengths in prop::collection::vec(
+                        prop_oneof![Just(1_u32), 2_u32..20, 60_u32..70, 120_u32..135], 1..5),
+                    dropout in prop_oneof![Just(0.0), 0.05..0.6], seed: u64,
+                ) {
+                    check_fused(FAMILY.model((a, b), layers, dropout, seed), &lengths, seed)?;
+                }
+            }
+
+            #[test]
+            fn reading_move_by_move_equals_reading_at_once_over_600_steps() {
+                check_steps(FAMILY.model((3, 7), 2, 0.1, 7));
+            }
+
+            #[test]
+            fn chunks_of_any_length_give_one_answer() {
+                check_chunks(FAMILY.model((2, 8), 2, 0.0, 9));
+            }
+        })*
+    };
+}
+
+/// Transitions stay near the identity, so that products of hundreds stay in bounds.
+fn slice(d_model: usize, block_size: usize, layers: usize) -> ModelConfig {
+    let config = SliceConfig::new(d_model, layers, block_size);
+    ModelConfig::Slice(SliceConfig { scale: 0.02, ..config })
+}
+
+fn slice_noise(name: &str) -> f32 {
+    if name.ends_with("vf_A.weight") { 0.05 } else { 0.25 }
+}
+
+forms! {
+    transformer: |heads, half, layers| {
+        ModelConfig::Transformer(TransformerConfig::new(2 * half * heads, layers, heads))
+    }, |_| 0.25;
+    // Blocks of 1 to 19 rows: those with loops of their own, and others.
+    slice_block: |blocks, rows, layers| slice(2 * blocks * rows, rows, layers), slice_noise;
+    slice_diagonal: |a, b, layers| slice(a * b, 1, layers), slice_noise;
 }
