@@ -8,6 +8,14 @@ const PRESETS: &[(&str, &str)] = &[
     ("transformer-d256", include_str!("../presets/transformer-d256.toml")),
     ("transformer-d384", include_str!("../presets/transformer-d384.toml")),
     ("transformer-d512", include_str!("../presets/transformer-d512.toml")),
+    ("slice-d128", include_str!("../presets/slice-d128.toml")),
+    ("slice-d256", include_str!("../presets/slice-d256.toml")),
+    ("slice-d384", include_str!("../presets/slice-d384.toml")),
+    ("slice-d512", include_str!("../presets/slice-d512.toml")),
+    ("slice-diagonal-d128", include_str!("../presets/slice-diagonal-d128.toml")),
+    ("slice-diagonal-d256", include_str!("../presets/slice-diagonal-d256.toml")),
+    ("slice-diagonal-d384", include_str!("../presets/slice-diagonal-d384.toml")),
+    ("slice-diagonal-d512", include_str!("../presets/slice-diagonal-d512.toml")),
     ("transition", include_str!("../presets/transition.toml")),
 ];
 
@@ -30,6 +38,8 @@ mod tests {
     fn every_preset_reads_and_has_the_papers_size() {
         let counts = [
             ("transformer", &[3_128_150, 7_831_126, 18_048_726, 36_662_614][..]),
+            ("slice", &[3_144_662, 7_962_966, 18_641_238, 38_241_110]),
+            ("slice-diagonal", &[3_029_078, 7_041_878, 14_501_718, 27_209_558]),
             ("transition", &[93_354]),
         ];
         let counts =

@@ -62,6 +62,8 @@ pub fn multiply(out: &mut [f32], row_stride: usize, accumulate: bool, a: Matrix,
     if a.rows == 0 || b.cols == 0 {
         return;
     }
+    #[cfg(not(target_arch = "wasm32"))]
+    let _measured = meter::product(a.rows, b.cols, a.cols);
     // SAFETY: `check` has made sure, for all three matrices, that the last element lies inside its slice and that the
     // rows of `out` do not overlap; `out` is borrowed mutably, so it aliases neither operand.
     unsafe {
@@ -92,6 +94,52 @@ pub fn multiply(out: &mut [f32], row_stride: usize, accumulate: bool, a: Matrix,
 /// A vector of `len` numbers that the caller overwrites.
 pub fn scratch(len: usize) -> Vec<f32> {
     vec![0.0; len]
+}
+
+/// Measures the matrix products of a thread, for profiles.
+#[cfg(not(target_arch = "wasm32"))]
+pub mod meter {
+    use std::{cell::Cell, time::Instant};
+
+    /// What the products of a thread came to.
+    #[derive(Debug, Clone, Copy, PartialEq, Default)]
+    pub struct Products {
+        /// Time in them.
+        pub secs: f64,
+        /// Multiplications and additions.
+        pub flop: f64,
+    }
+
+    thread_local! {
+        static PRODUCTS: Cell<Option<Products>> = const { Cell::new(None) };
+    }
+
+    /// What `run` returns, and the products that it did on this thread.
+    pub fn measure<T>(run: impl FnOnce() -> T) -> (T, Products) {
+        PRODUCTS.set(Some(Products::default()));
+        let result = run();
+        (result, PRODUCTS.take().unwrap_or_default())
+    }
+
+    /// Adds one product when it is dropped, if the thread is measured.
+    pub(super) fn product(rows: usize, cols: usize, inner: usize) -> Option<Running> {
+        let flop = 2.0 * rows as f64 * cols as f64 * inner as f64;
+        PRODUCTS.get().map(|_| Running { flop, started: Instant::now() })
+    }
+
+    pub(super) struct Running {
+        flop: f64,
+        started: Instant,
+    }
+
+    impl Drop for Running {
+        fn drop(&mut self) {
+            if let Some(products) = PRODUCTS.get() {
+                let secs = products.secs + self.started.elapsed().as_secs_f64();
+                PRODUCTS.set(Some(Products { secs, flop: products.flop + self.flop }));
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -130,6 +178,23 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn products_are_metered_where_asked_for() {
+        let run = || {
+            multiply(
+                &mut [0.0; 6],
+                3,
+                false,
+                Matrix::new(&[1.0; 8], 2, 4),
+                Matrix::new(&[1.0; 12], 4, 3),
+            )
+        };
+        let ((), products) = meter::measure(run);
+        assert_eq!(products.flop, 48.0);
+        run();
+        assert_eq!(meter::measure(|| ()).1, meter::Products::default());
     }
 
     #[test]
