@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod baselines;
+mod budgets;
 mod checkpoint;
 mod checkpoint_cli;
 mod classics;
@@ -15,6 +16,7 @@ mod golden;
 mod help;
 mod layout;
 mod metrics;
+mod slice;
 mod train;
 mod trainer;
 mod transition;

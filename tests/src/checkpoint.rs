@@ -222,7 +222,7 @@ fn what_other_programs_write_is_read_with_the_config_beside_it() {
     let json = |change: (&str, &str)| config.to_json().replace(change.0, change.1);
     assert_eq!(code(&file, Some(&json(("\"n_layers\":1", "\"n_layers\":2")))), "CKPT-MISSING");
     assert_eq!(code(&file, Some(&json(("\"move_vocab\":3", "\"move_vocab\":4")))), "CKPT-SHAPE");
-    assert_eq!(code(&file, Some(&json(("transformer", "slice")))), "CKPT-FAMILY");
+    assert_eq!(code(&file, Some(&json(("transformer", "lstm")))), "CKPT-FAMILY");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A checkpoint of the reference graded from end to end equals the reference's own evaluation.
+//! Checkpoints of the reference graded from end to end equal the reference's own evaluation.
 
 use std::fs;
 
@@ -7,8 +7,17 @@ use cwm_tests::cwm::{cwm, fixture};
 use serde_json::Value;
 
 #[test]
-fn a_checkpoint_gets_the_references_scores() {
-    let folder = fixture("evaluation/transformer_d16");
+fn a_transformer_gets_the_references_scores() {
+    check("transformer", "transformer_d16");
+}
+
+#[test]
+fn a_slice_gets_the_references_scores() {
+    check("slice", "slice_d16");
+}
+
+fn check(family: &str, name: &str) {
+    let folder = fixture(&format!("evaluation/{name}"));
     let golden: Value =
         serde_json::from_slice(&fs::read(folder.join("eval_golden.json")).unwrap()).unwrap();
     let golden = &golden["datasets"]["random_t100"];
@@ -18,8 +27,8 @@ fn a_checkpoint_gets_the_references_scores() {
     let said = cwm(args).expect_done();
     let report = EvalReport::from_json(&said.stdout).unwrap();
     let TrackerKind::Model(model) = &report.trackers[0].kind else { panic!("a model") };
-    assert_eq!((model.family.as_str(), model.size.as_str()), ("transformer", "d16/l1"));
-    assert_eq!(report.trackers[0].name, "transformer_d16");
+    assert_eq!((model.family.as_str(), model.size.as_str()), (family, "d16/l1"));
+    assert_eq!(report.trackers[0].name, name);
 
     let found = &report.evaluations[0];
     // The golden hash of these games.
