@@ -10,7 +10,8 @@ use anyhow::Context;
 use cwm_models::{
     ModelConfig, Parameters,
     checkpoint::{
-        Checkpoint, CheckpointError, Header, TrainingFacts, WriteOptions, config::CONFIG_KEY, write,
+        Checkpoint, CheckpointError, Header, TrainingFacts, WriteOptions, config::CONFIG_KEY,
+        torch::is_torch, write,
     },
 };
 
@@ -20,19 +21,24 @@ use crate::{atomic, exit::Failure};
 pub const WEIGHTS_FILE: &str = "model.safetensors";
 /// The config in a checkpoint's folder.
 pub const CONFIG_FILE: &str = "config.json";
+/// What the reference's training calls its checkpoint.
+pub const TORCH_FILE: &str = "latest.pt";
 /// The model card in a checkpoint's folder.
 pub const CARD_FILE: &str = "README.md";
 /// The evaluation report in a checkpoint's folder.
 pub const EVAL_FILE: &str = "eval.json";
-/// The largest file of weights that is read: ten times the largest network of the benchmark in f32.
+/// The largest file of weights that is read: ten times the largest network of the benchmark in f32, four times its
+/// checkpoint with the optimiser's state.
 const LIMIT_BYTES: u64 = 2 << 30;
+/// Bytes that tell kinds of file apart.
+const HEAD_BYTES: u64 = 9;
 /// The longest text file (config, report) that is read.
 const TEXT_LIMIT_BYTES: u64 = 16 << 20;
 
 /// A checkpoint's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// The safetensors file.
+    /// The safetensors file, or the reference's PyTorch file.
     pub weights: PathBuf,
     /// The config beside it, where it lies in a folder of its own.
     pub config: Option<PathBuf>,
@@ -45,17 +51,14 @@ pub fn find(path: &Path) -> anyhow::Result<Found> {
         let failure = Failure::data(format!("cannot read `{}`: {e}", path.display()));
         match e.kind() {
             std::io::ErrorKind::NotFound => failure.hint(
-                "give a .safetensors file, a folder with config.json and model.safetensors, or a run directory",
+                "give a .safetensors file, a folder with config.json and model.safetensors, a run directory, or a PyTorch \
+                 checkpoint of the reference",
             ),
             _ => failure,
         }
     })?;
     if metadata.is_dir() {
         return find_in_folder(path);
-    }
-    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
-    if matches!(extension, "pt" | "pth" | "ckpt" | "bin") {
-        return Err(pytorch(path).into());
     }
     if path.file_name().is_some_and(|name| name == CONFIG_FILE) {
         return find_in_folder(path.parent().unwrap_or(Path::new(".")));
@@ -78,11 +81,9 @@ fn find_in_folder(folder: &Path) -> anyhow::Result<Found> {
             .hint("a run writes its first one at `train.save_every` steps, or when it is stopped")
             .into());
     }
-    let mut others = fs::read_dir(folder)
-        .with_context(|| format!("cannot read `{}`", folder.display()))?
-        .filter_map(|entry| Some(entry.ok()?.path()));
-    if let Some(pt) = others.find(|path| path.extension().is_some_and(|e| e == "pt")) {
-        return Err(pytorch(&pt).into());
+    let torch = folder.join(TORCH_FILE);
+    if torch.is_file() {
+        return Ok(Found { weights: torch, config: None });
     }
     Err(Failure::data(format!("`{}` holds no checkpoint", folder.display()))
         .hint(format!("a checkpoint's folder holds {CONFIG_FILE} and {WEIGHTS_FILE}"))
@@ -105,14 +106,6 @@ fn config_beside(weights: &Path) -> Option<PathBuf> {
     config.is_file().then_some(config)
 }
 
-fn pytorch(path: &Path) -> Failure {
-    Failure::data(format!("`{}` looks like a PyTorch file, which cwm does not read", path.display()))
-        .hint(
-            "in Python, save its state_dict under the reference's names with safetensors.torch.save_file as \
-             model.safetensors, and put the network's config.json beside it (docs/formats.md)",
-        )
-}
-
 /// Finds and reads a checkpoint of the benchmark's vocabulary.
 pub fn load(path: &Path) -> anyhow::Result<Checkpoint> {
     load_with(path, Checkpoint::read)
@@ -128,12 +121,23 @@ fn load_with(
     read: impl Fn(&[u8], Option<&str>) -> Result<Checkpoint, CheckpointError>,
 ) -> anyhow::Result<Checkpoint> {
     let found = find(path)?;
+    let fault = |e: CheckpointError| failure(&found.weights, &e);
     let (header, weights) = read_weights(&found.weights)?;
+    let Some(header) = header else {
+        let mut checkpoint = read(&weights, None).map_err(fault)?;
+        if let Some(training) = &mut checkpoint.info.training
+            && let Some(imported) = &mut training.imported
+        {
+            let name = found.weights.file_name();
+            imported.file = name.map(|name| name.to_string_lossy().into_owned());
+        }
+        return Ok(checkpoint);
+    };
     // A file with a name of its own that brings its config has nothing to do with what lies beside it.
     let lone = found.weights.file_name().is_none_or(|name| name != WEIGHTS_FILE)
         && header.metadata.contains_key(CONFIG_KEY);
-    let config = found.config.filter(|_| !lone).as_deref().map(read_text).transpose()?;
-    read(&weights, config.as_deref()).map_err(|e| failure(&found.weights, &e).into())
+    let config = found.config.as_deref().filter(|_| !lone).map(read_text).transpose()?;
+    Ok(read(&weights, config.as_deref()).map_err(fault)?)
 }
 
 /// A fault of the file at `path` as the command line reports it.
@@ -141,8 +145,9 @@ pub fn failure(path: &Path, error: &CheckpointError) -> Failure {
     Failure::data(format!("`{}`: {error} [{}]", path.display(), error.code())).hint(error.hint())
 }
 
-/// Reads a safetensors file after its header has been checked against its length.
-fn read_weights(path: &Path) -> anyhow::Result<(Header, Vec<u8>)> {
+/// Reads a file of weights: a safetensors file after its header has been checked against its length; a PyTorch file,
+/// which has its directory at its end, as it is.
+fn read_weights(path: &Path) -> anyhow::Result<(Option<Header>, Vec<u8>)> {
     let context = || format!("cannot read `{}`", path.display());
     let mut file = File::open(path).with_context(context)?;
     let metadata = file.metadata().with_context(context)?;
@@ -150,17 +155,18 @@ fn read_weights(path: &Path) -> anyhow::Result<(Header, Vec<u8>)> {
         return Err(Failure::data(format!("`{}` is not a file", path.display())).into());
     }
     let file_bytes = metadata.len();
-    // The header alone decides whether the rest is worth reading.
+    // The head alone decides whether the rest is worth reading.
     let mut head = Vec::new();
-    file.by_ref().take(8).read_to_end(&mut head).with_context(context)?;
-    let head_bytes = Header::head_bytes(&head, file_bytes);
-    if let Ok(head_bytes) = head_bytes {
-        file.by_ref().take(head_bytes - 8).read_to_end(&mut head).with_context(context)?;
-    }
-    let header = Header::parse_head(&head, file_bytes).map_err(|e| match e {
-        CheckpointError::OtherKind { kind } if kind.contains("PyTorch") => pytorch(path),
-        e => failure(path, &e),
-    })?;
+    file.by_ref().take(HEAD_BYTES).read_to_end(&mut head).with_context(context)?;
+    let header = if is_torch(&head) {
+        None
+    } else {
+        if let Ok(head_bytes) = Header::head_bytes(&head, file_bytes) {
+            let rest = head_bytes.saturating_sub(head.len() as u64);
+            file.by_ref().take(rest).read_to_end(&mut head).with_context(context)?;
+        }
+        Some(Header::parse_head(&head, file_bytes).map_err(|e| failure(path, &e))?)
+    };
     if file_bytes > LIMIT_BYTES {
         return Err(Failure::data(format!(
             "`{}` has {file_bytes} bytes; no more than {LIMIT_BYTES} are read",
@@ -254,11 +260,12 @@ mod tests {
         assert!(message(load(dir.path())).ends_with("holds no checkpoint"));
         assert!(message(load(&path("absent"))).contains("cannot read"));
         fs::write(path("a.safetensors"), b"PK\x03\x04 the rest of a zip").unwrap();
-        assert!(message(load(&path("a.safetensors"))).contains("PyTorch"));
+        assert!(message(load(&path("a.safetensors"))).ends_with("[CKPT-PT-ZIP]"));
         fs::write(path("b.safetensors"), b"\x10\0\0\0\0\0\0\0{}").unwrap();
         assert!(message(load(&path("b.safetensors"))).ends_with("[CKPT-TRUNCATED]"));
-        fs::write(path("latest.pt"), b"").unwrap();
-        assert!(message(load(&path("latest.pt"))).contains("PyTorch"));
-        assert!(message(load(dir.path())).contains("PyTorch"));
+        fs::write(path("latest.pt"), b"\x80\x02").unwrap();
+        assert!(message(load(&path("latest.pt"))).ends_with("[CKPT-PT-OLD]"));
+        // A folder may be one of the reference's.
+        assert!(message(load(dir.path())).ends_with("[CKPT-PT-OLD]"));
     }
 }

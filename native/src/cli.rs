@@ -53,6 +53,8 @@ pub enum Command {
     Predict(cmd::predict::Args),
     /// Explain a checkpoint, a run or a dataset
     Inspect(cmd::inspect::Args),
+    /// Read a PyTorch checkpoint of the reference, without running its code
+    Import(cmd::import::Args),
     /// Turn a checkpoint or a run into a folder to share
     Export(cmd::export::Args),
     /// Say what this build can use on this machine, and why not what it cannot

@@ -17,6 +17,8 @@ mod help;
 mod layout;
 mod metrics;
 mod slice;
+mod torch_golden;
+mod torch_import;
 mod train;
 mod trainer;
 mod transition;

@@ -9,7 +9,11 @@ use cwm_core::{
     tracker::Prediction,
 };
 use cwm_models::checkpoint::{Checkpoint, Header};
-use cwm_tests::{fuzz_bodies as bodies, memory::requested_by};
+use cwm_tests::{
+    fuzz_bodies as bodies,
+    memory::requested_by,
+    torch_file::{Item, TorchFile, pickle},
+};
 use rand::{Rng, RngExt, SeedableRng, seq::IndexedRandom};
 use rand_chacha::ChaCha8Rng;
 
@@ -127,6 +131,18 @@ fn headers() {
 #[test]
 fn checkpoints() {
     run(2000, &files(), bodies::checkpoint);
+}
+
+#[test]
+fn torch_files() {
+    run(1000, &[bodies::tiny_torch()], bodies::checkpoint);
+}
+
+#[test]
+fn torch_pickles() {
+    let tensors = Checkpoint::read_any_vocabulary(&bodies::tiny_file(), None).unwrap().tensors;
+    let payload = TorchFile::new(&bodies::tiny_config(), &tensors).payload;
+    run(3000, &[pickle(&Item::Dict(payload))], bodies::torch_pickle);
 }
 
 #[test]

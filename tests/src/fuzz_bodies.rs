@@ -17,6 +17,8 @@ use cwm_models::{
     checkpoint::{Card, Checkpoint, Dtype, EmbeddingRows, Header, WriteOptions, write},
 };
 
+use crate::torch_file::{TorchFile, zip};
+
 /// The smallest network that is one, of a small vocabulary.
 pub fn tiny_config() -> ModelConfig {
     ModelConfig::Transformer(TransformerConfig {
@@ -45,6 +47,19 @@ pub fn tiny_file() -> Vec<u8> {
     write(&config, &tensors, None, options).expect("a sound network can be written")
 }
 
+/// A PyTorch file of the same network.
+pub fn tiny_torch() -> Vec<u8> {
+    let read = Checkpoint::read_any_vocabulary(&tiny_file(), None).expect("it was written");
+    TorchFile::new(&tiny_config(), &read.tensors).bytes()
+}
+
+/// A pickle inside a sound archive with the storages of [`tiny_torch`]: what is accepted is that network.
+pub fn torch_pickle(bytes: &[u8]) {
+    let read = Checkpoint::read_any_vocabulary(&tiny_file(), None).expect("it was written");
+    let file = TorchFile::new(&tiny_config(), &read.tensors);
+    checkpoint(&zip(&file.entries_with(bytes.to_vec())));
+}
+
 /// A safetensors header: what is accepted lies within the file and leaves no byte out.
 pub fn checkpoint_header(bytes: &[u8]) {
     let Ok(header) = Header::parse(bytes) else { return };
@@ -64,7 +79,7 @@ pub fn checkpoint_header(bytes: &[u8]) {
     assert_eq!(from_head.expect("the head is enough"), header);
 }
 
-/// A lone checkpoint: what is accepted can be described, and written and read without loss.
+/// A lone checkpoint, safetensors or PyTorch: what is accepted can be described, and written and read without loss.
 pub fn checkpoint(bytes: &[u8]) {
     let Ok(read) = Checkpoint::read_any_vocabulary(bytes, None) else { return };
     assert!(read.tensors.values().all(|t| t.data.iter().all(|v| v.is_finite())));

@@ -3,3 +3,4 @@
 pub mod cwm;
 pub mod fuzz_bodies;
 pub mod memory;
+pub mod torch_file;

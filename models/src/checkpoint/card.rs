@@ -4,7 +4,11 @@ use std::fmt::{self, Write};
 
 use cwm_core::report::{self, Detail, EvalReport, Evaluation, TrackerKind, grouped};
 
-use super::{config::EmbeddingRows, facts::TrainingFacts, summary::Summary};
+use super::{
+    config::EmbeddingRows,
+    facts::{ImportFacts, TrainingFacts},
+    summary::Summary,
+};
 use crate::config::ModelConfig;
 
 /// What must be said wherever a transition machine is shown.
@@ -188,6 +192,7 @@ fn training(out: &mut String, facts: &TrainingFacts) -> fmt::Result {
     row("device", facts.device.clone())?;
     row("seed", facts.seed.map(|s| s.to_string()))?;
     row("tool", facts.tool.clone())?;
+    row("imported from", facts.imported.as_ref().map(imported))?;
     // The network's shape stands in config.json.
     let mut settings =
         facts.settings.iter().filter(|(key, _)| !key.starts_with("model.")).peekable();
@@ -215,6 +220,16 @@ fn training(out: &mut String, facts: &TrainingFacts) -> fmt::Result {
         }
     }
     writeln!(out)
+}
+
+fn imported(facts: &ImportFacts) -> String {
+    let epoch = facts.epoch.map(|epoch| format!("epoch {}", grouped(epoch)));
+    let torch = facts.torch_version.as_ref().map(|version| format!("PyTorch {version}"));
+    let details: Vec<String> = epoch.into_iter().chain(torch).collect();
+    let details =
+        if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };
+    let file = facts.file.as_deref().unwrap_or("a file");
+    format!("{file}, a PyTorch checkpoint of the reference{details}, SHA-256 {}", facts.sha256)
 }
 
 /// A family's name in prose.
@@ -247,7 +262,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        checkpoint::{CurvePoint, DatasetFacts, summary::SUMMARY_VERSION},
+        checkpoint::{CurvePoint, DatasetFacts, FileKind, summary::SUMMARY_VERSION},
         config::{ModelConfig, TransformerConfig},
     };
 
@@ -262,6 +277,7 @@ mod tests {
             stored_parameters: 758_614,
             parts: Vec::new(),
             dtype: "f16".into(),
+            file_kind: FileKind::Safetensors,
             embedding_rows: EmbeddingRows::Reachable,
             file_bytes: 1_518_900,
             sha256: "ab".repeat(32),

@@ -3,6 +3,8 @@
 //! A message says what is wrong and where; [`CheckpointError::hint`] says what to do next. Text that comes from the
 //! file is escaped and cut ([`quoted`]), so that a hostile name can neither flood nor steer a terminal.
 
+use super::torch::TorchError;
+
 /// The most characters of a file's own text that a message repeats.
 const QUOTED_CHARS: usize = 80;
 
@@ -292,6 +294,9 @@ pub enum CheckpointError {
         /// Values present.
         found: usize,
     },
+    /// A fault of a PyTorch checkpoint.
+    #[error(transparent)]
+    Torch(#[from] TorchError),
 }
 
 impl CheckpointError {
@@ -331,6 +336,7 @@ impl CheckpointError {
             Self::NonFinite { .. } => "CKPT-NON-FINITE",
             Self::F16Range { .. } => "CKPT-F16-RANGE",
             Self::Inconsistent { .. } => "CKPT-INCONSISTENT",
+            Self::Torch(error) => error.code(),
         }
     }
 
@@ -392,6 +398,7 @@ impl CheckpointError {
             Self::NonFinite { .. } => "the training diverged or the file is damaged: take an earlier checkpoint".into(),
             Self::F16Range { .. } => "export with `--dtype f32`".into(),
             Self::Inconsistent { .. } => "this is an error of the program that made the tensor".into(),
+            Self::Torch(error) => error.hint().into(),
         }
     }
 }

@@ -28,6 +28,9 @@ pub struct TrainingFacts {
     /// Version of cwm, with git revision where known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
+    /// Where the weights come from, if another program trained them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imported: Option<ImportFacts>,
     /// The seed of initialisation, order and dropout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -57,6 +60,23 @@ pub struct DatasetFacts {
     /// En passant labels: `always` or `legal`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub en_passant: Option<String>,
+}
+
+/// A checkpoint of the reference that the weights were taken from, unchanged.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ImportFacts {
+    /// The file's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The file's SHA-256, lower-case hexadecimal.
+    pub sha256: String,
+    /// The PyTorch that trained it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub torch_version: Option<String>,
+    /// Passes over the data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u64>,
 }
 
 /// One moment of the training.

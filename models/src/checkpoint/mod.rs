@@ -11,13 +11,15 @@ pub mod header;
 mod header_json;
 pub mod read;
 pub mod summary;
+pub mod torch;
 pub mod write;
 
 pub use card::Card;
 pub use config::{EmbeddingRows, expected_tensors};
 pub use error::CheckpointError;
-pub use facts::{CurvePoint, DatasetFacts, TrainingFacts};
+pub use facts::{CurvePoint, DatasetFacts, ImportFacts, TrainingFacts};
 pub use header::{Dtype, Header};
-pub use read::{Checkpoint, Info};
+pub use read::{Checkpoint, FileKind, Info};
 pub use summary::{Part, Summary};
+pub use torch::TorchError;
 pub use write::{WriteOptions, write};

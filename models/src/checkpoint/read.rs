@@ -10,6 +10,7 @@ use super::{
     error::{CheckpointError, quoted},
     facts::TrainingFacts,
     header::{Dtype, Header},
+    torch,
 };
 use crate::{
     config::ModelConfig,
@@ -33,9 +34,22 @@ pub struct Checkpoint {
     pub info: Info,
 }
 
+/// What kind of file a checkpoint was read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileKind {
+    /// A safetensors file.
+    #[default]
+    Safetensors,
+    /// A PyTorch checkpoint of the reference; config and facts are translated from its arguments.
+    Torch,
+}
+
 /// What a file tells besides config and weights.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Info {
+    /// What kind of file it was.
+    pub kind: FileKind,
     /// Number formats and how many tensors have each.
     pub dtypes: BTreeMap<Dtype, usize>,
     /// Rows of the embedding that are stored.
@@ -52,7 +66,7 @@ pub struct Info {
 
 impl Checkpoint {
     /// Reads a checkpoint of the benchmark's vocabulary: a safetensors file and, where there is one, the config.json
-    /// beside it.
+    /// beside it; or a PyTorch checkpoint of the reference, which needs no config.
     ///
     /// # Errors
     /// The first fault found, see [`CheckpointError`].
@@ -76,6 +90,9 @@ impl Checkpoint {
         config_json: Option<&str>,
         check_vocabulary: impl Fn(&ModelConfig) -> Result<(), CheckpointError>,
     ) -> Result<Self, CheckpointError> {
+        if torch::is_torch(file) {
+            return torch::read(file, check_vocabulary);
+        }
         let header = Header::parse(file)?;
         if let Some(found) = header.metadata.get(FORMAT_KEY)
             && found != FORMAT
@@ -88,7 +105,8 @@ impl Checkpoint {
         if rows == EmbeddingRows::Reachable {
             config::require_benchmark_vocabulary(&config)?;
         }
-        config::check_tensors(&header, &config, rows)?;
+        let shapes = header.tensors.iter().map(|(name, entry)| (name.as_str(), &entry.shape[..]));
+        config::check_tensors(&shapes.collect(), &config, rows)?;
 
         let mut tensors = Parameters::new();
         let mut dtypes = BTreeMap::new();
@@ -100,6 +118,7 @@ impl Checkpoint {
         }
         let training = header.metadata.get(TrainingFacts::KEY);
         let info = Info {
+            kind: FileKind::Safetensors,
             dtypes,
             rows,
             training: training.and_then(|json| serde_json::from_str(json).ok()),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     config::{CONFIG_KEY, EmbeddingRows, has_benchmark_vocabulary},
     facts::TrainingFacts,
-    read::{Checkpoint, FORMAT_KEY},
+    read::{Checkpoint, FORMAT_KEY, FileKind},
 };
 use crate::{config::ModelConfig, presets};
 
@@ -35,6 +35,9 @@ pub struct Summary {
     pub parts: Vec<Part>,
     /// `f32`, `f16`, or both with their numbers of tensors.
     pub dtype: String,
+    /// What kind of file it is.
+    #[serde(default)]
+    pub file_kind: FileKind,
     /// Rows of the embedding in the file.
     pub embedding_rows: EmbeddingRows,
     /// The file's length.
@@ -89,6 +92,7 @@ impl Checkpoint {
             stored_parameters: parts.iter().map(|p| p.stored_parameters).sum(),
             parts,
             dtype: self.dtype_text(),
+            file_kind: info.kind,
             embedding_rows: info.rows,
             file_bytes: info.file_bytes,
             sha256: info.sha256.clone(),
@@ -122,7 +126,7 @@ impl Checkpoint {
                 config.move_vocab()
             ));
         }
-        if !info.metadata.contains_key(CONFIG_KEY) {
+        if info.kind == FileKind::Safetensors && !info.metadata.contains_key(CONFIG_KEY) {
             warnings.push(
                 "the file does not hold its config: keep config.json beside it, or export it again"
                     .into(),

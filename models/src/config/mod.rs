@@ -205,6 +205,11 @@ impl ModelConfig {
         self.shape().embedding().is_some()
     }
 
+    /// Whether the reference has such networks too.
+    pub fn in_reference(&self) -> bool {
+        !matches!(self, ModelConfig::Transition(_))
+    }
+
     /// Tokens in the vocabulary.
     pub fn move_vocab(&self) -> usize {
         self.shape().vocabulary().tokens

@@ -32,7 +32,8 @@ Baselines: start-board, naive-mover, naive-mover+rights, naive-mover+rights+ep, 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Checkpoints (a folder, a safetensors file or the name of a shipped one) and baselines, by name
+    /// Checkpoints (a folder, a safetensors file, a PyTorch file of the reference or the name of a shipped one) and
+    /// baselines, by name
     #[arg(value_name = "SUBJECT")]
     subjects: Vec<String>,
 
@@ -142,7 +143,7 @@ fn percent(text: &str) -> Result<f64, String> {
 /// If a subject or games cannot be read, a tracker fails, or the report cannot be written.
 pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
     let stop = Stop::listen()?;
-    let subjects = subjects(&args)?;
+    let subjects = subjects(&args, progress)?;
     let sources = sources(&args, progress, &stop)?;
     let resampling = Resampling { resamples: args.resamples, ..Resampling::default() };
     let job = Job { subjects, sources, resampling };
@@ -170,11 +171,12 @@ pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
     }
 }
 
-fn subjects(args: &Args) -> anyhow::Result<Vec<Subject>> {
+fn subjects(args: &Args, progress: &Progress) -> anyhow::Result<Vec<Subject>> {
     let device = device_of(&args.device)?;
     let mut subjects: Vec<Subject> = Vec::new();
     for argument in &args.subjects {
         let subject = Subject::from_argument(argument, device)?;
+        subject.tell(progress);
         if subjects.iter().any(|other| other.info.name == subject.info.name) {
             let message = format!("two subjects are called `{}`", subject.info.name);
             return Err(Failure::usage(message).hint("name each once; rename one folder").into());

@@ -6,7 +6,9 @@ use std::{
 };
 
 use cwm_core::report::grouped;
-use cwm_models::checkpoint::{EmbeddingRows, Summary, TrainingFacts, error::quoted};
+use cwm_models::checkpoint::{
+    EmbeddingRows, FileKind, ImportFacts, Summary, TrainingFacts, error::quoted,
+};
 use serde::Serialize;
 
 use crate::{
@@ -30,7 +32,7 @@ const METADATA_LINES: usize = 10;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A safetensors file, a checkpoint's folder, a run directory or a dataset
+    /// A safetensors file, a checkpoint's folder, a PyTorch checkpoint of the reference, a run directory or a dataset
     #[arg(value_name = "PATH")]
     path: PathBuf,
 
@@ -124,6 +126,9 @@ fn checkpoint_text(file: &Path, run: Option<&RunState>, summary: &Summary) -> St
     line("config", config_text(summary));
     let stored = grouped(summary.stored_parameters);
     line("parameters", format!("{}, {stored} stored", grouped(summary.parameters)));
+    if summary.file_kind == FileKind::Torch {
+        line("format", "a PyTorch checkpoint of the reference; `cwm import` translates it".into());
+    }
     line("dtype", summary.dtype.clone());
     line(
         "embedding",
@@ -181,6 +186,13 @@ fn facts_lines(facts: &TrainingFacts, line: &mut impl FnMut(&str, String)) {
         trained += &format!(", {time}");
     }
     line("trained", trained);
+    if let Some(imported) = &facts.imported {
+        line("imported", imported_text(imported));
+        let told = facts.settings.iter().filter_map(|(key, value)| {
+            Some(format!("{} {}", quoted(key.strip_prefix("args.")?), quoted(value)))
+        });
+        line("args", told.collect::<Vec<_>>().join(", "));
+    }
     if let Some(data) = &facts.dataset {
         let games = data.games.map_or(String::new(), |g| format!(", {} games", grouped(g)));
         line("data", quoted(&data.name) + &games);
@@ -203,6 +215,18 @@ fn facts_lines(facts: &TrainingFacts, line: &mut impl FnMut(&str, String)) {
             ),
         );
     }
+}
+
+fn imported_text(imported: &ImportFacts) -> String {
+    let mut text =
+        format!("from {}", imported.file.as_deref().map_or("a PyTorch file".into(), quoted));
+    if let Some(epoch) = imported.epoch {
+        text += &format!(", epoch {}", grouped(epoch));
+    }
+    if let Some(version) = &imported.torch_version {
+        text += &format!(", PyTorch {}", quoted(version));
+    }
+    text + &format!(", sha256 {}", quoted(&imported.sha256))
 }
 
 fn dataset_text(manifest: &Manifest) -> String {

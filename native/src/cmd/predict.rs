@@ -16,6 +16,7 @@ use crate::{
     evaluate::{Subject, subject::device_of},
     exit::{Exit, Failure},
     output::{self, Format},
+    progress::Progress,
     version,
 };
 
@@ -31,7 +32,8 @@ Examples:
 #[command(after_help = EXAMPLES)]
 #[command(group = clap::ArgGroup::new("game-text").required(true).args(["uci", "san", "pgn"]))]
 pub struct Args {
-    /// A checkpoint (a folder, a safetensors file or the name of a shipped one) or a baseline, by name
+    /// A checkpoint (a folder, a safetensors file, a PyTorch file of the reference or the name of a shipped one) or a
+    /// baseline, by name
     #[arg(value_name = "SUBJECT")]
     subject: String,
 
@@ -71,13 +73,14 @@ const PGN_BYTES_MAX: u64 = 64 << 20;
 ///
 /// # Errors
 /// If the subject or the game cannot be read, or the tracker fails.
-pub fn run(args: Args) -> anyhow::Result<Exit> {
+pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
     let moves = moves(&args)?;
     let plies = moves.len();
     if let Some(ply) = args.ply.filter(|&ply| ply as usize > plies) {
         return Err(Failure::usage(format!("there is no ply {ply}: the game has {plies}")).into());
     }
     let subject = Subject::from_argument(&args.subject, device_of(&args.device)?)?;
+    subject.tell(progress);
     let game = Trajectory::replay(&moves);
     let prediction = subject.predict(&game)?;
     let tool = format!("cwm {}", version::VERSION);

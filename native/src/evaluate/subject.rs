@@ -12,7 +12,7 @@ use cwm_core::{
     tracker::{Prediction, TrackError},
 };
 use cwm_models::{
-    checkpoint::Checkpoint,
+    checkpoint::{Checkpoint, FileKind},
     device::{DeviceChoice, DeviceError},
     tracker::ModelTracker,
 };
@@ -24,6 +24,7 @@ use super::{
 use crate::{
     checkpoint,
     exit::{Exit, Failure},
+    progress::Progress,
 };
 
 /// A tracker chosen on the command line.
@@ -32,6 +33,8 @@ pub struct Subject {
     /// What the report says of it.
     pub info: TrackerInfo,
     tracker: AnyTracker,
+    /// What a user should know of where it comes from.
+    note: Option<String>,
 }
 
 #[derive(Debug)]
@@ -44,7 +47,7 @@ impl Subject {
     /// A baseline.
     pub fn baseline(baseline: Baseline) -> Self {
         let info = TrackerInfo { name: baseline.name().to_string(), kind: TrackerKind::Baseline };
-        Subject { info, tracker: AnyTracker::Baseline(baseline) }
+        Subject { info, tracker: AnyTracker::Baseline(baseline), note: None }
     }
 
     /// All baselines, from the one that knows least.
@@ -109,7 +112,16 @@ impl Subject {
             train_steps: checkpoint.info.training.as_ref().map(|training| training.steps),
         });
         let info = TrackerInfo { name: name.to_string(), kind };
-        Ok(Subject { info, tracker: AnyTracker::Model(model) })
+        let note = (checkpoint.info.kind == FileKind::Torch)
+            .then(|| format!("`{path}`: imported from a PyTorch checkpoint of the reference"));
+        Ok(Subject { info, tracker: AnyTracker::Model(model), note })
+    }
+
+    /// Tells where it comes from, if that needs telling.
+    pub fn tell(&self, progress: &Progress) {
+        if let Some(note) = &self.note {
+            progress.note(note);
+        }
     }
 
     /// Whether it is a trained network.
@@ -198,7 +210,11 @@ fn name_of(path: &Path) -> String {
         Some(stem?.to_string_lossy().into_owned())
     };
     let folder = match path.file_name() {
-        Some(file) if file == checkpoint::WEIGHTS_FILE || file == checkpoint::CONFIG_FILE => {
+        Some(file)
+            if [checkpoint::WEIGHTS_FILE, checkpoint::CONFIG_FILE, checkpoint::TORCH_FILE]
+                .iter()
+                .any(|generic| file == *generic) =>
+        {
             path.parent().unwrap_or(&path)
         }
         _ => &path,
@@ -250,6 +266,8 @@ mod tests {
             ("models/checkpoints/transformer-d128", "transformer-d128"),
             ("runs/my-run/checkpoints/best/model.safetensors", "my-run/best"),
             ("some/tiny.v2.safetensors", "tiny.v2"),
+            ("ckpts/slice-d128/latest.pt", "slice-d128"),
+            ("ckpts/slice-d128/step7.pt", "step7"),
         ] {
             let path = dir.path().join(path);
             if path.extension().is_some() {

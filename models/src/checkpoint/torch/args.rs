@@ -1,0 +1,80 @@
+//! The reference's command-line arguments to a config: one table for each of its architectures.
+//!
+//! A checkpoint of the reference holds the arguments of every architecture; those of others than its own say nothing.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::{
+    TorchError,
+    fields::{Field, Fields},
+};
+use crate::{
+    checkpoint::error::{CheckpointError, quoted},
+    config::ModelConfig,
+};
+
+/// How messages name the arguments.
+const PLACE: &str = "the checkpoint's `args`";
+/// The reference's word for a family, and what reads its arguments.
+type Family = (&'static str, fn(&Fields<'_>) -> Result<Map<String, Json>, TorchError>);
+/// The architectures that are read.
+const FAMILIES: &[Family] = &[("transformer", transformer)];
+/// Beginnings of the names of arguments that belong to one architecture each.
+const PREFIXES: [(&str, &str); 4] = [
+    ("slice_", "slice"),
+    ("gated_deltanet_", "gated_deltanet"),
+    ("mamba_", "mamba"),
+    ("mamba3_", "mamba"),
+];
+/// Beginnings of arguments that say where files lay and who was told, and nothing of the network.
+const PRIVATE: [&str; 5] = ["ckpt_path", "data_path", "experiment_config", "resume", "wandb"];
+
+/// The config of the network that these arguments and this vocabulary make.
+pub(super) fn config(args: &Fields<'_>, spec: &Fields<'_>) -> Result<ModelConfig, CheckpointError> {
+    let arch = args.text("arch")?;
+    let Some((_, read)) = FAMILIES.iter().find(|(name, _)| *name == arch) else {
+        let known = FAMILIES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        return Err(CheckpointError::UnknownFamily { place: PLACE, family: quoted(arch), known });
+    };
+    let mut object = read(args)?;
+    for key in ["move_vocab", "start_move_id", "pad_move_id"] {
+        object.insert(key.into(), json!(spec.count(key)?));
+    }
+    ModelConfig::from_json(&Json::Object(object).to_string()).map_err(|error| {
+        CheckpointError::Config { place: PLACE, reason: quoted(&error.to_string()) }
+    })
+}
+
+/// The arguments that bear on the network and its training, as text by dotted key.
+pub(super) fn settings(args: &Fields<'_>) -> impl Iterator<Item = (String, String)> {
+    let arch = args.text("arch").unwrap_or_default();
+    let ours = move |key: &str| {
+        let of = PREFIXES.iter().find(|(prefix, _)| key.starts_with(prefix));
+        of.is_none_or(|(_, family)| *family == arch) && !PRIVATE.iter().any(|p| key.starts_with(p))
+    };
+    let told = args.all.iter().filter(move |(key, value)| ours(key) && **value != Field::None);
+    told.map(|(key, value)| (format!("args.{}", quoted(key)), value.to_string()))
+}
+
+/// A config's beginning: its family, and the arguments that have the same name in it.
+fn with(family: &str, args: &Fields<'_>, same: &[&str]) -> Result<Map<String, Json>, TorchError> {
+    let mut object = Map::new();
+    object.insert("family".into(), json!(family));
+    for key in same {
+        object.insert((*key).into(), number(args, key)?);
+    }
+    Ok(object)
+}
+
+/// An argument that is a number.
+fn number(args: &Fields<'_>, key: &str) -> Result<Json, TorchError> {
+    match args.required(key)? {
+        Field::Int(value) => Ok(json!(value)),
+        Field::Float(value) => Ok(json!(value)),
+        found => Err(args.wrong(key, found, "a number")),
+    }
+}
+
+fn transformer(args: &Fields<'_>) -> Result<Map<String, Json>, TorchError> {
+    with("transformer", args, &["d_model", "n_layers", "n_heads", "ff_mult", "dropout"])
+}
