@@ -17,6 +17,7 @@ mod help;
 mod layout;
 mod metrics;
 mod slice;
+mod torch_faults;
 mod torch_golden;
 mod torch_import;
 mod train;

@@ -3,23 +3,8 @@
 //! A message says what is wrong and where; [`CheckpointError::hint`] says what to do next. Text that comes from the
 //! file is escaped and cut ([`quoted`]), so that a hostile name can neither flood nor steer a terminal.
 
+pub use super::quote::quoted;
 use super::torch::TorchError;
-
-/// The most characters of a file's own text that a message repeats.
-const QUOTED_CHARS: usize = 80;
-
-/// Text from a file, fit to be shown: control characters escaped, cut where it is too long to repeat.
-pub fn quoted(text: &str) -> String {
-    let mut out = String::new();
-    let mut chars = text.chars();
-    for c in chars.by_ref().take(QUOTED_CHARS) {
-        out.extend(c.escape_debug());
-    }
-    if chars.next().is_some() {
-        out.push('…');
-    }
-    out
-}
 
 /// Why bytes are no usable checkpoint, or why a checkpoint cannot be written.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -400,17 +385,5 @@ impl CheckpointError {
             Self::Inconsistent { .. } => "this is an error of the program that made the tensor".into(),
             Self::Torch(error) => error.hint().into(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_from_files_is_escaped_and_cut() {
-        assert_eq!(quoted("a\u{1b}[31m\n"), "a\\u{1b}[31m\\n");
-        assert_eq!(quoted(&"x".repeat(81)), "x".repeat(80) + "…");
-        assert_eq!(quoted(&"x".repeat(80)), "x".repeat(80));
     }
 }

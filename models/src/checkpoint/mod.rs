@@ -9,6 +9,7 @@ pub mod error;
 pub mod facts;
 pub mod header;
 mod header_json;
+mod quote;
 pub mod read;
 pub mod summary;
 pub mod torch;

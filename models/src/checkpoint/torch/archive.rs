@@ -69,7 +69,8 @@ impl<'a> Archive<'a> {
     fn below_folder(all: BTreeMap<String, &'a [u8]>) -> Result<Self, TorchError> {
         let folder = all.keys().find_map(|name| {
             let folder = name.strip_suffix(PICKLE)?;
-            (folder.find('/') == folder.len().checked_sub(1)).then(|| folder.to_string())
+            let is_folder = folder.find('/').is_some_and(|at| at + 1 == folder.len());
+            is_folder.then(|| folder.to_string())
         });
         let folder = folder.ok_or(TorchError::MissingEntry { entry: PICKLE })?;
         let below = |name: String| name.strip_prefix(&folder).map(str::to_string);

@@ -18,7 +18,7 @@ const PLACE: &str = "the checkpoint's `args`";
 /// The reference's word for a family, and what reads its arguments.
 type Family = (&'static str, fn(&Fields<'_>) -> Result<Map<String, Json>, TorchError>);
 /// The architectures that are read.
-const FAMILIES: &[Family] = &[("transformer", transformer)];
+const FAMILIES: &[Family] = &[("transformer", transformer), ("slice", slice)];
 /// Beginnings of the names of arguments that belong to one architecture each.
 const PREFIXES: [(&str, &str); 4] = [
     ("slice_", "slice"),
@@ -66,6 +66,36 @@ fn with(family: &str, args: &Fields<'_>, same: &[&str]) -> Result<Map<String, Js
     Ok(object)
 }
 
+/// Puts arguments of other names, as `(ours, the reference's)`, into a config.
+fn rename(
+    object: &mut Map<String, Json>,
+    args: &Fields<'_>,
+    pairs: &[(&str, &str)],
+) -> Result<(), TorchError> {
+    for (ours, theirs) in pairs {
+        object.insert((*ours).into(), number(args, theirs)?);
+    }
+    Ok(())
+}
+
+/// Refuses arguments that would build another network than the benchmark's. One that is missing is as it should be:
+/// the checkpoint is older than the argument.
+fn demand(args: &Fields<'_>, demands: &[(&str, Field<'_>)]) -> Result<(), TorchError> {
+    for (key, supported) in demands {
+        match args.get(key) {
+            Some(found) if found != *supported => {
+                return Err(TorchError::Argument {
+                    key: (*key).into(),
+                    found: found.to_string(),
+                    supported: supported.to_string(),
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// An argument that is a number.
 fn number(args: &Fields<'_>, key: &str) -> Result<Json, TorchError> {
     match args.required(key)? {
@@ -77,4 +107,26 @@ fn number(args: &Fields<'_>, key: &str) -> Result<Json, TorchError> {
 
 fn transformer(args: &Fields<'_>) -> Result<Map<String, Json>, TorchError> {
     with("transformer", args, &["d_model", "n_layers", "n_heads", "ff_mult", "dropout"])
+}
+
+fn slice(args: &Fields<'_>) -> Result<Map<String, Json>, TorchError> {
+    demand(
+        args,
+        &[
+            ("slice_diagonal_dense", Field::Bool(false)),
+            ("slice_input_dependent_init", Field::Bool(false)),
+            ("slice_path_mode", Field::Str("values")),
+            ("slice_norm_type", Field::Str("rmsnorm")),
+            ("slice_ff_style", Field::Str("mlp")),
+            ("slice_ff_activation", Field::Str("gelu")),
+            ("slice_dropout_position", Field::Str("residual")),
+            ("slice_norm_eps", Field::Float(1e-6)),
+            ("slice_final_norm", Field::Bool(false)),
+        ],
+    )?;
+    let mut object = with("slice", args, &["d_model", "n_layers", "ff_mult", "dropout"])?;
+    let pairs =
+        [("block_size", "slice_block_size"), ("scale", "slice_scale"), ("init_std", "slice_init_std")];
+    rename(&mut object, args, &pairs)?;
+    Ok(object)
 }
