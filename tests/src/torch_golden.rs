@@ -155,7 +155,12 @@ fn a_transformer_gets_the_references_scores() {
 #[test]
 fn a_slice_gets_the_references_scores() {
     let golden = golden("torch_checkpoint/slice_d16/eval_golden.json");
-    check("slice_d16", "torch_checkpoint/slice_d16/predictions_first2.safetensors", &golden, "slice");
+    check(
+        "slice_d16",
+        "torch_checkpoint/slice_d16/predictions_first2.safetensors",
+        &golden,
+        "slice",
+    );
 }
 
 #[test]

@@ -125,8 +125,11 @@ fn slice(args: &Fields<'_>) -> Result<Map<String, Json>, TorchError> {
         ],
     )?;
     let mut object = with("slice", args, &["d_model", "n_layers", "ff_mult", "dropout"])?;
-    let pairs =
-        [("block_size", "slice_block_size"), ("scale", "slice_scale"), ("init_std", "slice_init_std")];
+    let pairs = [
+        ("block_size", "slice_block_size"),
+        ("scale", "slice_scale"),
+        ("init_std", "slice_init_std"),
+    ];
     rename(&mut object, args, &pairs)?;
     Ok(object)
 }
