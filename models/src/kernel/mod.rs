@@ -9,9 +9,11 @@
 //! instruction set that `multiversion` picks.
 
 pub mod attention;
+pub mod gated_delta;
 pub mod gather;
 pub mod gelu;
 pub mod head;
+pub mod lanes;
 pub mod linear;
 pub mod math;
 pub mod matrix;
