@@ -24,7 +24,7 @@ pub fn initial_parameters(config: &ModelConfig, seed: u64, rows: &TokenRows) -> 
     for (name, shape) in &shapes {
         let stream = Streams::new(seed, name);
         let tensor = if is_embedding(name) {
-            embedding(&stream, shape[1], rows)
+            embedding(&stream, shape[1], rows, embedding_deviation(config, name, shape))
         } else {
             let initial = config.shape().initial(name, shape);
             let initial = initial.unwrap_or_else(|| default_initial(name, shape, &shapes));
@@ -63,15 +63,24 @@ fn draw(initial: Initial, rng: &mut ChaCha8Rng) -> f32 {
 pub fn initial_embedding(config: &ModelConfig, seed: u64) -> Option<NamedTensor> {
     let (name, shape) =
         config.parameter_shapes().into_iter().find(|(name, _)| is_embedding(name))?;
-    Some(embedding(&Streams::new(seed, &name), shape[1], &TokenRows::Full(shape[0])))
+    let deviation = embedding_deviation(config, &name, &shape);
+    Some(embedding(&Streams::new(seed, &name), shape[1], &TokenRows::Full(shape[0]), deviation))
 }
 
 /// Whether a parameter is the table of move embeddings.
 pub fn is_embedding(name: &str) -> bool {
-    name.ends_with("emb.weight") || name.ends_with("embedding.weight")
+    ["emb.weight", "embedding.weight", "embeddings.weight"].iter().any(|end| name.ends_with(end))
 }
 
-fn embedding(stream: &Streams, width: usize, rows: &TokenRows) -> NamedTensor {
+/// The standard deviation that embeddings start with.
+fn embedding_deviation(config: &ModelConfig, name: &str, shape: &[usize]) -> f64 {
+    match config.shape().initial(name, shape) {
+        Some(Initial::Normal(deviation)) => deviation,
+        _ => 1.0,
+    }
+}
+
+fn embedding(stream: &Streams, width: usize, rows: &TokenRows, deviation: f64) -> NamedTensor {
     let tokens: Vec<u16> = match rows {
         TokenRows::Full(rows) => (0..*rows as u16).collect(),
         TokenRows::Compact(_) => compact_tokens().collect(),
@@ -79,7 +88,7 @@ fn embedding(stream: &Streams, width: usize, rows: &TokenRows) -> NamedTensor {
     let mut data = Vec::with_capacity(tokens.len() * width);
     for &token in &tokens {
         let mut rng = stream.get(u64::from(token));
-        data.extend((0..width).map(|_| normal(&mut rng)));
+        data.extend((0..width).map(|_| (f64::from(normal(&mut rng)) * deviation) as f32));
     }
     NamedTensor { shape: vec![tokens.len(), width], data }
 }

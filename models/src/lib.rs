@@ -24,6 +24,7 @@ pub mod checkpoint;
 pub mod config;
 pub mod device;
 pub mod embedding;
+pub mod gated_deltanet;
 pub mod init;
 pub mod kernel;
 pub mod linear;
@@ -48,6 +49,7 @@ pub mod transition;
 pub mod vocabulary;
 
 pub use config::{ConfigError, ModelConfig, TransformerConfig};
+pub use gated_deltanet::GatedDeltaNetConfig;
 pub use model::{Model, ModelError};
 pub use parameters::{NamedTensor, ParameterError, Parameters};
 pub use predictor::{Answers, Predictor};

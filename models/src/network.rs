@@ -9,6 +9,7 @@ use burn::tensor::{Device, Tensor};
 
 use crate::{
     config::{ModelConfig, TransformerConfig},
+    gated_deltanet::{GatedDeltaNet, GatedDeltaNetConfig, MixerState},
     linear::Linear,
     memory::KvCache,
     model::{ModelError, PackedTokens},
@@ -175,4 +176,5 @@ macro_rules! networks {
 networks! {
     Transformer(TransformerConfig): Transformer => Vec<KvCache>,
     Slice(SliceConfig): Slice => Vec<SliceState>,
+    GatedDeltaNet(GatedDeltaNetConfig): GatedDeltaNet => Vec<MixerState>,
 }

@@ -9,7 +9,7 @@ use cwm_core::chess::MoveToken;
 use crate::{
     config::ModelConfig,
     init::is_embedding,
-    linear::Linear,
+    linear::{Linear, Projection},
     norm::RmsNorm,
     vocabulary::{COMPACT_ROWS, TokenRows, compact_tokens},
 };
@@ -179,6 +179,15 @@ impl<'a> TensorSource<'a> {
             weight: self.matrix(&format!("{name}.weight"), device)?,
             bias: self.vector(&format!("{name}.bias"), device)?,
         })
+    }
+
+    /// The linear map without bias of this name: `weight` below it.
+    pub(crate) fn projection(
+        &self,
+        name: &str,
+        device: &Device,
+    ) -> Result<Projection, ParameterError> {
+        Ok(Projection { weight: self.matrix(&format!("{name}.weight"), device)? })
     }
 
     /// The norm of this name: `weight` below it.

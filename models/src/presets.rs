@@ -16,6 +16,14 @@ const PRESETS: &[(&str, &str)] = &[
     ("slice-diagonal-d256", include_str!("../presets/slice-diagonal-d256.toml")),
     ("slice-diagonal-d384", include_str!("../presets/slice-diagonal-d384.toml")),
     ("slice-diagonal-d512", include_str!("../presets/slice-diagonal-d512.toml")),
+    ("gated-deltanet-d128", include_str!("../presets/gated-deltanet-d128.toml")),
+    ("gated-deltanet-d256", include_str!("../presets/gated-deltanet-d256.toml")),
+    ("gated-deltanet-d384", include_str!("../presets/gated-deltanet-d384.toml")),
+    ("gated-deltanet-d512", include_str!("../presets/gated-deltanet-d512.toml")),
+    ("gated-deltanet-positive-d128", include_str!("../presets/gated-deltanet-positive-d128.toml")),
+    ("gated-deltanet-positive-d256", include_str!("../presets/gated-deltanet-positive-d256.toml")),
+    ("gated-deltanet-positive-d384", include_str!("../presets/gated-deltanet-positive-d384.toml")),
+    ("gated-deltanet-positive-d512", include_str!("../presets/gated-deltanet-positive-d512.toml")),
     ("transition", include_str!("../presets/transition.toml")),
 ];
 
@@ -40,6 +48,8 @@ mod tests {
             ("transformer", &[3_128_150, 7_831_126, 18_048_726, 36_662_614][..]),
             ("slice", &[3_144_662, 7_962_966, 18_641_238, 38_241_110]),
             ("slice-diagonal", &[3_029_078, 7_041_878, 14_501_718, 27_209_558]),
+            ("gated_deltanet", &[3_161_402, 7_703_846, 16_886_406, 35_136_502]),
+            ("gated_deltanet-positive", &[3_161_402, 7_703_846, 16_886_406, 35_136_502]),
             ("transition", &[93_354]),
         ];
         let counts =
@@ -51,7 +61,7 @@ mod tests {
             model.validate().unwrap();
             assert_eq!(model.parameter_count(), count, "{name}");
             let size = model.size();
-            let sized = format!("{variant}-{}", size.split('/').next().unwrap());
+            let sized = format!("{variant}-{}", size.split('/').next().unwrap()).replace('_', "-");
             assert_eq!(model.variant(), variant, "{name}");
             assert!(name == sized || name == variant, "{name}");
             #[cfg(feature = "train")]

@@ -8,7 +8,7 @@ use cwm_core::{
     data::batch::Batch,
 };
 use cwm_models::{
-    Model, ModelConfig, SliceConfig, TransformerConfig,
+    GatedDeltaNetConfig, Model, ModelConfig, SliceConfig, TransformerConfig,
     ops::Path,
     train::{OptimizerConfig, ScheduleConfig, Trainer},
 };
@@ -40,7 +40,10 @@ struct Family {
 /// Sets what all families have in their configurations.
 fn with(config: &ModelConfig, dropout: f64) -> ModelConfig {
     let mut table: serde_json::Value = serde_json::from_str(&config.to_json()).unwrap();
-    table["dropout"] = dropout.into();
+    // Not every family has dropout.
+    if !table["dropout"].is_null() {
+        table["dropout"] = dropout.into();
+    }
     table["move_vocab"] = VOCAB.into();
     table["start_move_id"] = START.into();
     table["pad_move_id"] = PAD.into();
@@ -254,6 +257,17 @@ fn slice_noise(name: &str) -> f32 {
     if name.ends_with("vf_A.weight") { 0.05 } else { 0.25 }
 }
 
+/// Values three times as wide as keys, and a model's width that has nothing to do with either.
+fn gated_deltanet(heads: usize, key: usize, layers: usize, allow_neg_eigval: bool) -> ModelConfig {
+    let config = GatedDeltaNetConfig::new(8 * heads + key, layers, heads);
+    let config = GatedDeltaNetConfig { head_dim: key, expand_v: 3.0, allow_neg_eigval, ..config };
+    ModelConfig::GatedDeltaNet(config)
+}
+
+fn gated_deltanet_noise(name: &str) -> f32 {
+    if name.contains("conv1d") { 0.8 } else { 0.25 }
+}
+
 forms! {
     transformer: |heads, half, layers| {
         ModelConfig::Transformer(TransformerConfig::new(2 * half * heads, layers, heads))
@@ -261,4 +275,8 @@ forms! {
     // Blocks of 1 to 19 rows: those with loops of their own, and others.
     slice_block: |blocks, rows, layers| slice(2 * blocks * rows, rows, layers), slice_noise;
     slice_diagonal: |a, b, layers| slice(a * b, 1, layers), slice_noise;
+    gated_deltanet_neg: |heads, key, layers| gated_deltanet(heads, key, layers, true),
+        gated_deltanet_noise;
+    gated_deltanet_pos: |heads, key, layers| gated_deltanet(heads, key, layers, false),
+        gated_deltanet_noise;
 }

@@ -10,7 +10,9 @@ mod transformer;
 use cwm_core::chess::MoveToken;
 use serde::{Deserialize, Serialize};
 
-use crate::{slice::SliceConfig, transition::TransitionConfig};
+use crate::{
+    gated_deltanet::GatedDeltaNetConfig, slice::SliceConfig, transition::TransitionConfig,
+};
 
 pub(crate) use shape::{Initial, Shape, Vocabulary};
 pub use transformer::TransformerConfig;
@@ -23,6 +25,9 @@ pub enum ModelConfig {
     Transformer(TransformerConfig),
     /// SLiCE: a block-diagonal or diagonal recurrence, driven by the increments of its input.
     Slice(SliceConfig),
+    /// Gated DeltaNet: a gated delta rule behind short convolutions, SwiGLU.
+    #[serde(rename = "gated_deltanet")]
+    GatedDeltaNet(GatedDeltaNetConfig),
     /// The transition machine: the recurrent state is the label vector itself.
     Transition(TransitionConfig),
 }
@@ -136,6 +141,7 @@ impl ModelConfig {
         match self {
             ModelConfig::Transformer(config) => config,
             ModelConfig::Slice(config) => config,
+            ModelConfig::GatedDeltaNet(config) => config,
             ModelConfig::Transition(config) => config,
         }
     }
@@ -145,6 +151,7 @@ impl ModelConfig {
         vec![
             ModelConfig::Transformer(TransformerConfig::new(128, 1, 2)),
             ModelConfig::Slice(SliceConfig::new(128, 1, 8)),
+            ModelConfig::GatedDeltaNet(GatedDeltaNetConfig::new(128, 1, 2)),
             ModelConfig::Transition(TransitionConfig::default()),
         ]
     }

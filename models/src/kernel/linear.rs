@@ -30,6 +30,15 @@ pub fn forward(x: &[f32], w: &[f32], b: &[f32], shape: Shape) -> Vec<f32> {
     y
 }
 
+/// The same without bias.
+pub fn product(x: &[f32], w: &[f32], shape: Shape) -> Vec<f32> {
+    let Shape { rows, inputs, outputs } = shape;
+    let mut y = scratch(rows * outputs);
+    let (x, w) = (Matrix::new(x, rows, inputs), Matrix::new(w, outputs, inputs));
+    multiply(&mut y, outputs, false, x, w.t());
+    y
+}
+
 /// From `dy [N, out]`: `dx [N, in]`.
 pub fn input_gradient(dy: &[f32], w: &[f32], shape: Shape) -> Vec<f32> {
     let Shape { rows, inputs, outputs } = shape;

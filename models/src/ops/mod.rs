@@ -9,7 +9,9 @@
 #[cfg(feature = "train")]
 mod autodiff;
 mod flex;
+mod gated_delta;
 mod portable;
+mod product;
 mod slice;
 
 use std::sync::Arc;
@@ -21,7 +23,9 @@ use crate::kernel::{random::Dropout, rope::RopeTable};
 
 pub use crate::kernel::head::Grades;
 pub(crate) use flex::grade as grade_fused;
+pub use gated_delta::{GatedDeltaArgs, GatedDeltaOps, GatedDeltaWeights};
 pub(crate) use portable::grade as grade_portable;
+pub use product::ProductOps;
 pub use slice::{SliceArgs, SliceOps};
 
 /// Which form of the operations a model uses.
