@@ -257,11 +257,17 @@ fn slice_noise(name: &str) -> f32 {
     if name.ends_with("vf_A.weight") { 0.05 } else { 0.25 }
 }
 
-/// Values three times as wide as keys, and a model's width that has nothing to do with either.
+/// Values three times as wide as keys, and a model's width that has nothing to do with either. Where a query and a key are
+/// all but orthogonal, the gated norm makes much of little and of its rounding errors, unless its epsilon is above both.
 fn gated_deltanet(heads: usize, key: usize, layers: usize, allow_neg_eigval: bool) -> ModelConfig {
     let config = GatedDeltaNetConfig::new(8 * heads + key, layers, heads);
-    let config = GatedDeltaNetConfig { head_dim: key, expand_v: 3.0, allow_neg_eigval, ..config };
-    ModelConfig::GatedDeltaNet(config)
+    ModelConfig::GatedDeltaNet(GatedDeltaNetConfig {
+        head_dim: key,
+        expand_v: 3.0,
+        allow_neg_eigval,
+        norm_eps: 1e-4,
+        ..config
+    })
 }
 
 fn gated_deltanet_noise(name: &str) -> f32 {

@@ -11,7 +11,8 @@ use cwm_core::{
     data::batch::Batch,
 };
 use cwm_models::{
-    GatedDeltaNetConfig, Model, ModelConfig, NamedTensor, Parameters, SliceConfig, TransformerConfig,
+    GatedDeltaNetConfig, Model, ModelConfig, NamedTensor, Parameters, SliceConfig,
+    TransformerConfig,
     init::initial_parameters,
     train::{OptimizerConfig, ScheduleConfig, ScheduleKind, Trainer},
     vocabulary::TokenRows,
