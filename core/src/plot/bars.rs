@@ -14,7 +14,7 @@ use plotters::{
 
 use super::{
     PlotError,
-    svg::{COLORS, Canvas, Drawn, INK, chart, font},
+    svg::{COLORS, Canvas, Drawn, INK, Marks, chart, font},
 };
 use crate::{chess::label::LabelGroup, metrics::BIN_STEPS, report::Evaluation};
 
@@ -51,7 +51,7 @@ pub fn label_groups(dataset: &str, graded: &[&Evaluation]) -> Result<String, Plo
         write_values: graded.len() <= 3,
     };
     let description = bars.describe("Share of labels that are wrong, in percent.");
-    chart((860, 440), &title, &description, |canvas| bars.draw(canvas))
+    chart((860, 440), &title, &description, |canvas, marks| bars.draw(canvas, marks))
 }
 
 /// Games by the prefix bin of their first mistake; games without a mistake stand apart at the right.
@@ -83,7 +83,7 @@ pub fn first_mistakes(dataset: &str, graded: &[&Evaluation]) -> Result<String, P
         write_values: false,
     };
     let description = bars.describe("Share of games, in percent, by where their first mistake is.");
-    chart((860, 440), &title, &description, |canvas| bars.draw(canvas))
+    chart((860, 440), &title, &description, |canvas, marks| bars.draw(canvas, marks))
 }
 
 impl Bars<'_> {
@@ -98,7 +98,7 @@ impl Bars<'_> {
         text
     }
 
-    fn draw(&self, canvas: &Canvas<'_>) -> Drawn {
+    fn draw(&self, canvas: &Canvas<'_>, marks: &mut Marks) -> Drawn {
         let largest =
             self.series.iter().flat_map(|(_, values)| values).fold(0.0, |a: f64, &b| a.max(b));
         let top = if largest > 0.0 { largest * 1.12 } else { 1.0 };
@@ -131,7 +131,7 @@ impl Bars<'_> {
         let width = if categories > 1 { segment(1).0 - segment(0).0 } else { 200 };
         let bar = (f64::from(width) * 0.84 / self.series.len().max(1) as f64).max(1.0);
         let area = canvas.strip_coord_spec();
-        for (i, (_, values)) in self.series.iter().enumerate() {
+        for (i, (name, values)) in self.series.iter().enumerate() {
             let color = COLORS[i % COLORS.len()];
             for (category, &value) in values.iter().enumerate() {
                 let (x0, base) = segment(category);
@@ -139,6 +139,8 @@ impl Bars<'_> {
                 let left = f64::from(x0) + f64::from(width) * 0.08 + bar * i as f64;
                 let corners = [(left as i32, y), ((left + bar) as i32, base)];
                 area.draw(&Rectangle::new(corners, color.filled()))?;
+                let value_text = format!("{name}, {}: {value:.4} %", self.categories[category]);
+                marks.add([left as i32, y, (left + bar) as i32, base], &value_text);
                 if self.write_values && value > 0.0 {
                     let style = font(11).pos(Pos::new(HPos::Center, VPos::Bottom));
                     let at = ((left + bar / 2.0) as i32, y - 2);

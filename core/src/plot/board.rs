@@ -45,7 +45,7 @@ pub fn error_map(evaluation: &Evaluation) -> Result<String, PlotError> {
         let _ = write!(description, " {} {share:.2};", label_name(label));
     }
     let size = (2 * LEFT + 8 * SIDE) as u32;
-    chart((size, size + 44), &title, &description, |canvas| {
+    chart((size, size + 44), &title, &description, |canvas, marks| {
         let centred = |size| font(size).pos(Pos::new(HPos::Center, VPos::Center));
         canvas.draw(&Text::new(title.clone(), (size as i32 / 2, 22), centred(17)))?;
         let note = "% of steps at which the square is wrong";
@@ -59,6 +59,8 @@ pub fn error_map(evaluation: &Evaluation) -> Result<String, PlotError> {
             canvas.draw(&Rectangle::new(square, INK.mix(0.35).stroke_width(1)))?;
             let at = (x + SIDE / 2, y + SIDE / 2);
             canvas.draw(&Text::new(format!("{share:.2}"), at, centred(14)))?;
+            let value = format!("{}: wrong at {share:.4} % of the steps", label_name(label));
+            marks.add([x, y, x + SIDE, y + SIDE], &value);
         }
         for i in 0..8 {
             let middle = i * SIDE + SIDE / 2;

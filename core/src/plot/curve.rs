@@ -38,7 +38,7 @@ pub fn prefix_bins(dataset: &str, graded: &[&Evaluation]) -> Result<String, Plot
             let _ = write!(description, " {}-{} {y:.2};", x - 10.0, x + 10.0);
         }
     }
-    chart((860, 480), &title, &description, |canvas| {
+    chart((860, 480), &title, &description, |canvas, marks| {
         let mut plot = ChartBuilder::on(canvas)
             .caption(&title, font(18))
             .margin(16)
@@ -69,6 +69,19 @@ pub fn prefix_bins(dataset: &str, graded: &[&Evaluation]) -> Result<String, Plot
                         + PathElement::new([(0, 0), (24, 0)], color.stroke_width(2))
                         + marker(i, (12, 0), color)
                 });
+            for (&(x, y), bin) in points.iter().zip(&evaluation.prefix_bins) {
+                let (left, top) = plot.backend_coord(&(x, y));
+                let share = &bin.exact_state_accuracy;
+                let value = format!(
+                    "{}, steps {}-{}: {y:.4} % exact ({} of {})",
+                    evaluation.tracker,
+                    bin.from_step,
+                    bin.to_step - 1,
+                    share.numerator,
+                    share.denominator
+                );
+                marks.add([left - 6, top - 6, left + 6, top + 6], &value);
+            }
             plot.draw_series(points.into_iter().map(|at| marker(i, at, color)))?;
         }
         plot.configure_series_labels()

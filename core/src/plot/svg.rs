@@ -1,5 +1,7 @@
 //! The frame of every chart: size, colours, fonts, title and description.
 
+use std::fmt::Write as _;
+
 use plotters::{
     coord::Shift,
     prelude::{DrawingArea, IntoDrawingArea, RGBColor, SVGBackend, TextStyle, WHITE},
@@ -33,27 +35,49 @@ pub(super) fn font(size: i32) -> TextStyle<'static> {
     ("sans-serif", size).into_font().color(&INK)
 }
 
-/// Draws on a white canvas and frames the result with its title and description.
+/// Places in the chart, in pixels, and the exact value that each stands for.
+#[derive(Debug, Default)]
+pub(super) struct Marks(String);
+
+impl Marks {
+    /// Adds a place: left, top, right, bottom.
+    pub(super) fn add(&mut self, [left, top, right, bottom]: [i32; 4], value: &str) {
+        let (width, height) = ((right - left).max(3), (bottom - top).max(3));
+        let value = escape(value);
+        // Writing to a string cannot fail.
+        let _ = write!(
+            self.0,
+            "<rect x=\"{left}\" y=\"{}\" width=\"{width}\" height=\"{height}\" data-value=\"{value}\"><title>{value}</title></rect>\n",
+            top.min(bottom - height),
+        );
+    }
+}
+
+/// Draws on a white canvas and frames the result with its title, its description, and the values under the pointer.
 pub(super) fn chart(
     (width, height): (u32, u32),
     title: &str,
     description: &str,
-    draw: impl FnOnce(&Canvas<'_>) -> Drawn,
+    draw: impl FnOnce(&Canvas<'_>, &mut Marks) -> Drawn,
 ) -> Result<String, PlotError> {
     let fail = |reason: String| PlotError { chart: title.to_string(), reason };
     let mut svg = String::new();
+    let mut marks = Marks::default();
     {
         let canvas = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
         canvas.fill(&WHITE.to_rgba()).map_err(|e| fail(e.to_string()))?;
-        draw(&canvas).map_err(|e| fail(e.to_string()))?;
+        draw(&canvas, &mut marks).map_err(|e| fail(e.to_string()))?;
         canvas.present().map_err(|e| fail(e.to_string()))?;
     }
     // The root element ends at the first `>`: neither its size nor its namespace holds one.
     let (root, body) = svg.split_once('>').ok_or_else(|| fail("no root element".into()))?;
+    let body = body.trim_end().strip_suffix("</svg>").ok_or_else(|| fail("no end".into()))?;
     Ok(format!(
-        "{root} role=\"img\" aria-label=\"{title}\" font-family=\"sans-serif\">\n<title>{title}</title>\n<desc>{description}</desc>{body}",
+        "{root} role=\"img\" aria-label=\"{title}\" font-family=\"sans-serif\">\n<title>{title}</title>\n<desc>{description}</desc>{body}\
+         <g fill=\"none\" pointer-events=\"all\">\n{marks}</g>\n</svg>\n",
         title = escape(title),
         description = escape(description),
+        marks = marks.0,
     ))
 }
 
@@ -78,12 +102,18 @@ mod tests {
 
     #[test]
     fn titles_are_escaped_text() {
-        let svg = chart((100, 50), "a < \"b\"", "c & d\u{1}", |_| Ok(())).unwrap();
+        let svg = chart((100, 50), "a < \"b\"", "c & d\u{1}", |_, marks| {
+            marks.add([1, 2, 3, 2], "x: \"5\"");
+            Ok(())
+        })
+        .unwrap();
         assert!(svg.starts_with("<svg"), "{svg}");
         assert!(
             svg.contains("<title>a &lt; &quot;b&quot;</title>\n<desc>c &amp; d </desc>"),
             "{svg}"
         );
         assert!(svg.trim_end().ends_with("</svg>"), "{svg}");
+        let mark = "<rect x=\"1\" y=\"-1\" width=\"3\" height=\"3\" data-value=\"x: &quot;5&quot;\"><title>x: &quot;5&quot;</title></rect>";
+        assert!(svg.contains(mark), "{svg}");
     }
 }

@@ -42,6 +42,12 @@ impl App {
         serde_json::to_string(&self.0.view(line, result)).map_err(|error| error.to_string())
     }
 
+    /// The keys that mean something outside of inputs, as `KeyboardEvent.key` names them.
+    pub fn keys() -> Vec<String> {
+        let keys = crate::keys::TABLE.iter().flat_map(|binding| binding.keys);
+        keys.map(|key| (*key).to_string()).collect()
+    }
+
     /// The version of cwm.
     pub fn version() -> String {
         crate::VERSION.to_string()

@@ -33,6 +33,12 @@ impl Session {
     }
 
     fn take_reply(&mut self, lane: Lane, reply: Reply) {
+        if let Say::Failed { fault } | Say::Notice { fault, .. } = &reply.say
+            && fault.code == code::PANIC
+        {
+            let message = fault.message.clone();
+            return self.crashed(lane, &message);
+        }
         if lane == Lane::Grade {
             return self.hear_grade(reply);
         }
@@ -218,7 +224,9 @@ impl Session {
 
     pub(super) fn crashed(&mut self, lane: Lane, message: &str) {
         let seat = self.seat(lane);
-        seat.crashed = true;
+        if std::mem::replace(&mut seat.crashed, true) {
+            return;
+        }
         seat.asked = None;
         seat.fault = Some(Fault::new(
             code::PANIC,

@@ -232,6 +232,8 @@ pub struct ExploreView<'a> {
     pub policy: Policy,
     /// Whether the worked example is on screen untouched.
     pub guided: bool,
+    /// What there is to see, in a sentence or two.
+    pub lede: String,
 }
 
 /// The label under the pointer.
@@ -404,6 +406,43 @@ impl Session {
             policies: Policy::ALL.map(|p| (p.name().into(), p.about().into())).to_vec(),
             policy: self.policy,
             guided: self.guided,
+            lede: self.lede(),
+        }
+    }
+
+    /// What there is to see at this step, in a sentence or two.
+    fn lede(&self) -> String {
+        let said = |seat: &Seat| {
+            let wrong = *seat.answers.wrong().get(self.ply)?;
+            let name = seat.name()?.to_string();
+            Some((name, wrong))
+        };
+        let place = match self.ply {
+            0 => "Before the first move".to_string(),
+            ply => format!("After {}", self.line.numbered(ply)),
+        };
+        match (said(&self.main), said(&self.second)) {
+            (None, None) => {
+                "Move a piece: the rules are here already, the models are on their way.".into()
+            }
+            (Some((name, 0)), None) | (None, Some((name, 0))) => {
+                format!("{place}, {name} names all 75 labels of the position rightly.")
+            }
+            (Some((name, wrong)), None) | (None, Some((name, wrong))) => {
+                format!("{place}, {name} has {wrong} of 75 labels wrong.")
+            }
+            (Some((a, 0)), Some((b, 0))) => {
+                format!("{place}, {a} and {b} both name all 75 labels rightly.")
+            }
+            (Some((right, 0)), Some((drifted, wrong)))
+            | (Some((drifted, wrong)), Some((right, 0))) => {
+                format!(
+                    "{place}, {right} still names all 75 labels of the position; {drifted} has drifted, with {wrong} of them wrong."
+                )
+            }
+            (Some((a, m)), Some((b, n))) => {
+                format!("{place}, {a} has {m} of 75 labels wrong, {b} {n}.")
+            }
         }
     }
 
