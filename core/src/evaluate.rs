@@ -39,6 +39,8 @@ pub struct Grading {
     pub counts: Counts,
     /// Each graded game, in the order given.
     pub games: Vec<GameRecord>,
+    /// The place of each graded game among those given, from 0: ascending, and without gaps if complete.
+    pub places: Vec<usize>,
     /// Whether every game was graded; `false` after a cancellation.
     pub complete: bool,
     /// SHA-256 over the games read, in hex: a line of space-separated token ids, START first, for each. Equal hashes
@@ -120,7 +122,9 @@ pub async fn evaluate<T: Tracker, E>(
     let complete = going.is_continue();
     let _ = on_event(Event::Finished { graded: Partial::from(&counts), complete });
     let moves_sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Grading { counts, games: records.into_iter().flatten().collect(), complete, moves_sha256 })
+    let graded = records.into_iter().enumerate().filter_map(|(i, record)| Some((i, record?)));
+    let (places, games) = graded.unzip();
+    Ok(Grading { counts, games, places, complete, moves_sha256 })
 }
 
 fn hash_moves(hash: &mut Sha256, game: &Trajectory) {
@@ -243,6 +247,8 @@ mod tests {
         let grading = ready(run).unwrap().unwrap();
         assert!(!grading.complete);
         assert_eq!(grading.counts.games as usize, grading.games.len());
+        let steps = grading.games.iter().map(|game| game.steps as usize - 1);
+        assert_eq!(steps.collect::<Vec<_>>(), grading.places);
         assert_eq!(events.len(), 5);
         let Event::Finished { graded, complete: false } = events[4] else {
             panic!("{:?}", events[4])

@@ -3,13 +3,43 @@
 
 use std::{fmt, str::FromStr};
 
-use burn::tensor::Device;
+pub use burn::tensor::Device;
 
 use crate::backend::Backend;
 
 /// A device by the name on the command line: `cpu`, `wgpu`, `vulkan` or `cuda`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceChoice(Backend);
+
+/// The GPU of a browser.
+#[cfg(feature = "webgpu")]
+pub mod webgpu {
+    use super::Device;
+
+    /// An open GPU.
+    #[derive(Debug, Clone)]
+    pub struct Opened {
+        /// The device.
+        pub device: Device,
+        /// The largest tensor that fits one of its buffers.
+        pub buffer_bytes_max: u64,
+    }
+
+    /// Asks the browser for its GPU.
+    ///
+    /// # Errors
+    /// The browser's reason, in words.
+    pub async fn open() -> Result<Opened, String> {
+        let (device, setup) = Device::wgpu_options()
+            .init_with_setup_async()
+            .await
+            .map_err(|error| format!("the browser does not give a GPU: {error}"))?;
+        let limits = setup.device.limits();
+        let buffer_bytes_max =
+            limits.max_buffer_size.min(u64::from(limits.max_storage_buffer_binding_size));
+        Ok(Opened { device, buffer_bytes_max })
+    }
+}
 
 /// A device that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -35,6 +35,7 @@ pub struct Answers {
 pub struct Predictor {
     name: String,
     model: Model,
+    rows_per_pass: usize,
 }
 
 impl From<NoRow> for TrackErrorOf {
@@ -55,7 +56,13 @@ impl From<TrackErrorOf> for TrackError {
 impl Predictor {
     /// A tracker of this name for tables.
     pub fn new(name: impl Into<String>, model: Model) -> Self {
-        Predictor { name: name.into(), model }
+        Predictor { name: name.into(), model, rows_per_pass: ROWS }
+    }
+
+    /// Lets `rows` steps run through the network together, instead of as many as suit a CPU.
+    #[must_use]
+    pub fn with_rows_per_pass(self, rows: usize) -> Self {
+        Predictor { rows_per_pass: rows.max(1), ..self }
     }
 
     /// The model.
@@ -145,13 +152,13 @@ struct Part {
     labels: Vec<u8>,
 }
 
-/// Cuts games into runs of about [`ROWS`] steps.
-fn runs<'g, 't>(games: &'g [&'t Trajectory]) -> Vec<&'g [&'t Trajectory]> {
+/// Cuts games into runs of about `most` steps.
+fn runs<'g, 't>(games: &'g [&'t Trajectory], most: usize) -> Vec<&'g [&'t Trajectory]> {
     let mut runs = Vec::new();
     let mut first = 0;
     let mut rows = 0;
     for (i, game) in games.iter().enumerate() {
-        if rows > 0 && rows + game.steps() > ROWS {
+        if rows > 0 && rows + game.steps() > most {
             runs.push(&games[first..i]);
             (first, rows) = (i, 0);
         }
@@ -211,7 +218,7 @@ impl Tracker for Predictor {
     }
 
     async fn grade(&self, games: &[&Trajectory]) -> Result<Vec<Prediction>, TrackError> {
-        let runs = runs(games);
+        let runs = runs(games, self.rows_per_pass);
         let mut all = Vec::with_capacity(games.len());
         if self.model.is_fused() {
             for graded in parallel::map(runs, |games| self.grade_fused(games)) {

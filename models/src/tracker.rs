@@ -56,6 +56,17 @@ impl ModelTracker {
         }
     }
 
+    /// Lets `rows` steps run through a network on a GPU together, instead of as many as suit a CPU.
+    #[must_use]
+    pub fn with_rows_per_pass(self, rows: usize) -> Self {
+        match self {
+            Self::Sequence(predictor) => {
+                Self::Sequence(Box::new(predictor.with_rows_per_pass(rows)))
+            }
+            other => other,
+        }
+    }
+
     /// The probability of every class of every label after each of `tokens` (START first), `[steps, 1878]`;
     /// label `j` owns the columns [`cwm_core::chess::label::logit_range`]`(j)`.
     ///

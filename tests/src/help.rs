@@ -166,7 +166,7 @@ fn documents() -> Vec<std::path::PathBuf> {
             let name = path.file_name().expect("a name").to_string_lossy().into_owned();
             if path.is_dir()
                 && !name.starts_with('.')
-                && !["target", "runs", "data"].contains(&name.as_str())
+                && !["target", "runs", "data", "dist", "node_modules"].contains(&name.as_str())
             {
                 folders.push(path);
             } else if name.ends_with(".md") {

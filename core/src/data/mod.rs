@@ -1,8 +1,11 @@
-//! Rules of datasets and batches that need no files: ids, split, filters, the spec, and how batches are planned.
+//! Rules of datasets and batches that need no files: ids, split, filters, the spec, how texts come apart into games, and
+//! how batches are planned.
 
 pub mod batch;
+pub mod blocks;
 pub mod games;
 pub mod ids;
+pub mod pgn;
 pub mod plan;
 pub mod quirks;
 pub mod result;

@@ -97,6 +97,29 @@ pub struct DatasetInfo {
     pub limit: Option<u64>,
 }
 
+impl DatasetInfo {
+    /// The famous games that ship with the tool.
+    pub fn classics() -> Self {
+        Self::new("classics".to_string(), Source::BuiltIn, Some(Split::HeldOutReal))
+    }
+
+    /// Random legal play. The paper's figures are of uniform play alone: no other policy stands beside them.
+    pub fn random(policy: Policy, seed: u64, min_fullmoves: u32) -> Self {
+        let (source, split) = match policy {
+            Policy::Uniform => {
+                (Source::RandomUniform { seed, min_fullmoves }, Some(Split::RandomUniform))
+            }
+            _ => (Source::RuleStratum { policy, seed, min_fullmoves }, None),
+        };
+        Self::new(policy.dataset_name(), source, split)
+    }
+
+    /// Games with the benchmark's labels, all of them.
+    pub fn new(name: String, source: Source, split: Option<Split>) -> Self {
+        DatasetInfo { name, source, en_passant: EnPassant::Always, split, limit: None }
+    }
+}
+
 /// What was graded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

@@ -45,7 +45,7 @@ fn report(plies: &[usize], loss_sums: &[f64]) -> EvalReport {
         report.evaluations.push(Evaluation::new(baseline.name(), "knights", &grading, resampling));
     }
     let mut counts = Counts::default();
-    let records = games
+    let records: Vec<_> = games
         .iter()
         .zip(loss_sums.iter().cycle())
         .map(|(game, &sum)| {
@@ -57,7 +57,9 @@ fn report(plies: &[usize], loss_sums: &[f64]) -> EvalReport {
             counts.add(game, &prediction)
         })
         .collect();
-    let grading = Grading { counts, games: records, complete: false, moves_sha256: "00".into() };
+    let places = (0..records.len()).collect();
+    let grading =
+        Grading { counts, games: records, places, complete: false, moves_sha256: "00".into() };
     report.trackers.push(TrackerInfo {
         name: "a|model".into(),
         kind: TrackerKind::Model(ModelInfo {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cwm_core::report::ModelInfo;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -104,6 +105,21 @@ impl Checkpoint {
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
             warnings: self.warnings(),
+        }
+    }
+
+    /// What reports say of the checkpoint, which lay at `path`.
+    pub fn model_info(&self, path: &str) -> ModelInfo {
+        let config = &self.config;
+        ModelInfo {
+            family: config.family().to_string(),
+            size: config.size(),
+            d_model: config.d_model() as u64,
+            n_layers: config.n_layers() as u64,
+            parameters: config.parameter_count() as u64,
+            sha256: self.info.sha256.clone(),
+            path: path.to_string(),
+            train_steps: self.info.training.as_ref().map(|training| training.steps),
         }
     }
 

@@ -15,17 +15,20 @@ use std::{
 use anyhow::Context;
 use cwm_core::{
     chess::EnPassant,
-    data::{IdKey, SkipCounts, SkipReason, Spec},
+    data::{
+        IdKey, SkipCounts, SkipReason, Spec,
+        blocks::{AtLines, Block, Blocks},
+        ids::fingerprint,
+        pgn::{self, AtGames, Keep},
+    },
 };
 
 use super::{
     DatasetWriter, Manifest, Target,
     input::{
         Format, Parsed,
-        blocks::{AtLines, Block, Blocks},
         files::{expand, is_stdin},
         jsonl,
-        pgn::{self, AtGames},
         quirks::{self, AtQuirkGames},
         sniff::{HEAD_BYTES, sniff},
         source::Source,
@@ -177,7 +180,11 @@ fn parse_block(block: &Block, format: Format, rules: &Rules) -> Parsed {
             parsed
         }
         (Block::Text(text), Format::Pgn) if rules.quirks => quirks::parse(text, rules),
-        (Block::Text(text), Format::Pgn) => pgn::parse(text, rules),
+        (Block::Text(text), Format::Pgn) => {
+            let keep = Keep { min_plies: rules.min_plies(), id_key: &rules.id_key };
+            let (games, skipped) = pgn::parse(text, &keep);
+            Parsed { games, skipped, ..Parsed::default() }
+        }
         (Block::Text(text), Format::UciLines) => uci_lines::parse(text, rules),
         (Block::Text(text), Format::Jsonl) => jsonl::parse(text, rules),
     }
@@ -222,15 +229,6 @@ impl Intake {
     fn is_full(&self) -> bool {
         self.writer.counts().games >= self.max_games
     }
-}
-
-/// Eight bytes that stand for an id: ten million ids then collide by chance once in 370,000 runs.
-fn fingerprint(id: &str) -> u64 {
-    use sha2::{Digest, Sha256};
-    let digest = Sha256::digest(id.as_bytes());
-    let mut head = [0; 8];
-    head.copy_from_slice(&digest[..8]);
-    u64::from_le_bytes(head)
 }
 
 /// Shows progress by bytes read, or by games where the size of the input is unknown.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use cwm_core::{
-    chess::{EnPassant, MoveToken, Policy, Trajectory, parse::parse_games, random::RandomPlay},
+    chess::{MoveToken, Policy, Trajectory, parse::parse_games, random::RandomPlay},
     data::Split,
     paper,
     report::{DatasetInfo, Source},
@@ -34,19 +34,7 @@ pub type Trajectories<'a> = Box<dyn Iterator<Item = anyhow::Result<Trajectory>> 
 
 impl GameSource {
     /// Games that are at hand.
-    pub fn listed(
-        name: &str,
-        source: Source,
-        split: Option<paper::Split>,
-        games: Vec<Vec<MoveToken>>,
-    ) -> Self {
-        let info = DatasetInfo {
-            name: name.to_string(),
-            source,
-            en_passant: EnPassant::Always,
-            split,
-            limit: None,
-        };
+    pub fn listed(info: DatasetInfo, games: Vec<Vec<MoveToken>>) -> Self {
         GameSource { info, games: Games::Listed(games) }
     }
 
@@ -57,7 +45,7 @@ impl GameSource {
     pub fn classics() -> anyhow::Result<Self> {
         let games = parse_games(CLASSICS_PGN).context("cannot read the built-in games")?;
         let games = games.into_iter().map(|game| game.moves).collect();
-        Ok(Self::listed("classics", Source::BuiltIn, Some(paper::Split::HeldOutReal), games))
+        Ok(Self::listed(DatasetInfo::classics(), games))
     }
 
     /// Random legal play by a policy; a stop request leaves fewer games.
@@ -69,23 +57,15 @@ impl GameSource {
         progress: &Progress,
         stop: &Stop,
     ) -> Self {
-        let name = policy.dataset_name();
-        let task = progress.task(&format!("playing {name}"), games, "games");
+        let info = DatasetInfo::random(policy, seed, min_fullmoves);
+        let task = progress.task(&format!("playing {}", info.name), games, "games");
         let moves = RandomPlay::with_policy(policy, seed, min_fullmoves)
             .take(games as usize)
             .take_while(|_| !stop.requested())
             .inspect(|_| task.advance(1))
             .map(|game| game.moves)
             .collect();
-        // The paper's figures are of uniform play alone: no other policy stands beside them.
-        let (source, split) = match policy {
-            Policy::Uniform => {
-                let source = Source::RandomUniform { seed, min_fullmoves };
-                (source, Some(paper::Split::RandomUniform))
-            }
-            _ => (Source::RuleStratum { policy, seed, min_fullmoves }, None),
-        };
-        Self::listed(&name, source, split, moves)
+        Self::listed(info, moves)
     }
 
     /// A dataset's directory.

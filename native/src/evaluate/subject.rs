@@ -8,7 +8,7 @@ use cwm_core::{
     chess::{EnPassant, Trajectory},
     evaluate::{BatchBudget, EvaluateError, Grading, evaluate},
     event::Event,
-    report::{ModelInfo, TrackerInfo, TrackerKind},
+    report::{TrackerInfo, TrackerKind},
     tracker::{Prediction, TrackError},
 };
 use cwm_models::{
@@ -101,16 +101,7 @@ impl Subject {
         let config = &checkpoint.config;
         let model = ModelTracker::from_parameters(name, config, &checkpoint.tensors, &device)
             .map_err(|error| Failure::data(format!("`{path}`: {error}")))?;
-        let kind = TrackerKind::Model(ModelInfo {
-            family: config.family().to_string(),
-            size: config.size(),
-            d_model: config.d_model() as u64,
-            n_layers: config.n_layers() as u64,
-            parameters: config.parameter_count() as u64,
-            sha256: checkpoint.info.sha256.clone(),
-            path: path.to_string(),
-            train_steps: checkpoint.info.training.as_ref().map(|training| training.steps),
-        });
+        let kind = TrackerKind::Model(checkpoint.model_info(path));
         let info = TrackerInfo { name: name.to_string(), kind };
         let note = (checkpoint.info.kind == FileKind::Torch)
             .then(|| format!("`{path}`: imported from a PyTorch checkpoint of the reference"));

@@ -8,7 +8,7 @@ use std::{
     process::Stdio,
 };
 
-use cwm::data::{Dataset, input::blocks::MAX_GAME_BYTES};
+use cwm::data::Dataset;
 use cwm_core::{
     chess::{MoveToken, random::RandomPlay},
     data::{Games, IdKey, Split},
@@ -175,7 +175,7 @@ fn a_game_too_large_to_hold_is_counted_and_the_next_is_read() {
     let whole = |site: &str| pgn(site, &game.moves, game.result);
     let giant = format!(
         "[Event \"giant\"]\n[Site \"https://example.org/giant\"]\n\n1. e4 {{ {} }} e5 *\n\n",
-        "x".repeat(3 * MAX_GAME_BYTES)
+        "x".repeat(3 * cwm_core::data::blocks::MAX_GAME_BYTES)
     );
     let text = whole("https://example.org/1") + &giant + &whole("https://example.org/2");
     fs::write(dir.path().join("games.pgn.zst"), zstd::encode_all(text.as_bytes(), 1).unwrap())
@@ -273,8 +273,10 @@ proptest! {
             id_key: IdKey::default(),
             quirks: false,
         };
+        let keep = cwm_core::data::pgn::Keep { min_plies: 0, id_key: &rules.id_key };
+        let (games, skipped) = cwm_core::data::pgn::parse(text.as_bytes(), &keep);
         for parsed in [
-            cwm::data::input::pgn::parse(text.as_bytes(), &rules),
+            cwm::data::input::Parsed { games, skipped, ..Default::default() },
             cwm::data::input::quirks::parse(text.as_bytes(), &rules),
             cwm::data::input::uci_lines::parse(text.as_bytes(), &rules),
             cwm::data::input::jsonl::parse(text.as_bytes(), &rules),

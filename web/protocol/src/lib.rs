@@ -16,8 +16,9 @@
 //! | `grade` | the PGN for `pgn` games, else none | `phase`, `grading`, `notice` | `graded` (also when cancelled), `failed` |
 //! | `cancel` | none | none | `cancelled` |
 //!
-//! Replies with id 0 answer nobody: `ready` once, when the worker is up, and `notice`, when something happened that the
-//! user should know (the GPU was lost and the CPU goes on, say).
+//! Replies with id 0 answer nobody: `ready`, when the worker is up (again, with another backend, when the GPU's worker
+//! takes over), `notice`, when something happened that the user should know (the GPU was lost and the CPU goes on, say),
+//! and `failed`, when the worker has crashed: it is to be started anew.
 //!
 //! `open` replaces the checkpoint only when it succeeds. `predict` supersedes an unfinished `predict`. One `grade` runs
 //! at a time; a `predict` meanwhile is answered between two of its batches.

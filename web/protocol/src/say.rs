@@ -173,6 +173,8 @@ pub struct ModelFacts {
     pub file_bytes: u64,
     /// The weights file's SHA-256, in hex.
     pub sha256: String,
+    /// Steps that this worker grades in a second, roughly.
+    pub steps_per_sec: f64,
     /// Optimiser steps behind it, if known.
     pub train_steps: Option<u64>,
     /// What a user should know before trusting it.

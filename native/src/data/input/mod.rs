@@ -1,10 +1,9 @@
-//! Inputs of `cwm data prepare`: what a file is, by its content, and how it comes apart into blocks of whole games.
+//! Inputs of `cwm data prepare`: what a file is, by its content, and the games in it. Common PGN is read by
+//! [`cwm_core::data::pgn`], which the page uses too.
 
-pub mod blocks;
 pub mod files;
 pub mod jsonl;
 pub mod parsed;
-pub mod pgn;
 pub mod quirks;
 pub mod sniff;
 pub mod source;

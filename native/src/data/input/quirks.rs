@@ -4,11 +4,13 @@ use cwm_core::{
     chess::pgn,
     data::{
         SkipReason,
+        blocks::Cut,
+        pgn::sure_part,
         quirks::{QuirkGame, QuirkReader},
     },
 };
 
-use super::{Parsed, blocks::Cut, pgn::sure_part};
+use super::Parsed;
 use crate::data::{Replay, prepare::Rules};
 
 /// Cuts before an `[Event ` tag behind a blank line and moves. Behind a blank line and tags it would be another tag of

@@ -2,24 +2,30 @@
 
 use std::borrow::Cow;
 
-use cwm_core::{
-    chess::{
-        parse::{is_standard_start, is_standard_variant},
-        pgn::{self, Lexer, Token},
-        replay::Replayer,
-    },
-    data::{GameResult, SkipReason, spec::MAX_PLIES},
+use super::{GameResult, Games, IdKey, SkipCounts, SkipReason, blocks::Cut, spec::MAX_PLIES};
+use crate::chess::{
+    parse::{is_standard_start, is_standard_variant},
+    pgn::{self, Lexer, Token},
+    replay::Replayer,
 };
 
-use super::{Parsed, blocks::Cut};
-use crate::data::prepare::Rules;
+/// Which games are kept, and under which ids.
+#[derive(Debug, Clone)]
+pub struct Keep<'k> {
+    /// Games of fewer plies are left out.
+    pub min_plies: usize,
+    /// Derives the example ids.
+    pub id_key: &'k IdKey,
+}
 
 /// Cuts before an `[Event ` tag behind a blank line, or, where there is none, wherever the lexer begins a game.
 #[derive(Debug, Clone, Copy)]
 pub struct AtGames;
 
+/// The part of a text that surely holds no beginning of what comes behind it.
+///
 /// What the end of a text will turn out to be is unknown: a game found sequentially begins well before it.
-pub(super) fn sure_part(text: &[u8]) -> usize {
+pub fn sure_part(text: &[u8]) -> usize {
     text.len().saturating_sub(1024)
 }
 
@@ -40,23 +46,23 @@ impl Cut for AtGames {
     }
 }
 
-/// Parses the games of a block.
-pub fn parse(text: &[u8], rules: &Rules) -> Parsed {
-    let mut parsed = Parsed::default();
+/// The games of a block that are kept, and how many are not, by reason.
+pub fn parse(text: &[u8], keep: &Keep<'_>) -> (Games, SkipCounts) {
+    let (mut games, mut skipped) = (Games::new(), SkipCounts::default());
     let mut replayer = Replayer::default();
     let mut lexer = Lexer::new(text);
     while lexer.next_game() {
-        match parse_game(&mut lexer, rules, &mut replayer) {
-            Ok((id, result)) => parsed.games.push(&id, replayer.moves(), result),
-            Err(reason) => parsed.skipped.add(reason),
+        match parse_game(&mut lexer, keep, &mut replayer) {
+            Ok((id, result)) => games.push(&id, replayer.moves(), result),
+            Err(reason) => skipped.add(reason),
         }
     }
-    parsed
+    (games, skipped)
 }
 
 fn parse_game(
     lexer: &mut Lexer<'_>,
-    rules: &Rules,
+    keep: &Keep<'_>,
     replayer: &mut Replayer,
 ) -> Result<(String, GameResult), SkipReason> {
     let mut site = None;
@@ -94,15 +100,15 @@ fn parse_game(
             Token::Fault(_) => return Err(SkipReason::Malformed),
         }
     }
-    if replayer.moves().len() < rules.min_plies() {
+    if replayer.moves().len() < keep.min_plies {
         return Err(SkipReason::Short);
     }
     let result = if tagged == GameResult::Unknown { written } else { tagged };
     let address =
-        |value: &Option<Cow<'_, str>>| value.as_ref().and_then(|v| rules.id_key.of_address(v));
+        |value: &Option<Cow<'_, str>>| value.as_ref().and_then(|v| keep.id_key.of_address(v));
     let id = address(&site)
         .or_else(|| address(&link))
-        .unwrap_or_else(|| rules.id_key.of_moves(replayer.moves()));
+        .unwrap_or_else(|| keep.id_key.of_moves(replayer.moves()));
     Ok((id, result))
 }
 

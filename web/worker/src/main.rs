@@ -1,3 +1,0 @@
-//! The engine inside a browser's worker.
-
-fn main() {}
