@@ -15,6 +15,7 @@ pub mod gelu;
 pub mod head;
 pub mod lanes;
 pub mod linear;
+pub mod mamba;
 pub mod math;
 pub mod matrix;
 pub mod norm;
