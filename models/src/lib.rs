@@ -29,6 +29,7 @@ pub mod init;
 pub mod kernel;
 pub mod linear;
 pub mod loss;
+pub mod mamba;
 pub mod memory;
 pub mod mlp;
 pub mod model;
@@ -50,6 +51,7 @@ pub mod vocabulary;
 
 pub use config::{ConfigError, ModelConfig, TransformerConfig};
 pub use gated_deltanet::GatedDeltaNetConfig;
+pub use mamba::{Mamba2Config, Mamba3Config};
 pub use model::{Model, ModelError};
 pub use parameters::{NamedTensor, ParameterError, Parameters};
 pub use predictor::{Answers, Predictor};

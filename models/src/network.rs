@@ -11,6 +11,7 @@ use crate::{
     config::{ModelConfig, TransformerConfig},
     gated_deltanet::{GatedDeltaNet, GatedDeltaNetConfig, MixerState},
     linear::Linear,
+    mamba::{Mamba2, Mamba2Config, Mamba2State, Mamba3, Mamba3Config, Mamba3State},
     memory::KvCache,
     model::{ModelError, PackedTokens},
     ops::Path,
@@ -177,4 +178,6 @@ networks! {
     Transformer(TransformerConfig): Transformer => Vec<KvCache>,
     Slice(SliceConfig): Slice => Vec<SliceState>,
     GatedDeltaNet(GatedDeltaNetConfig): GatedDeltaNet => Vec<MixerState>,
+    Mamba2(Mamba2Config): Mamba2 => Vec<Mamba2State>,
+    Mamba3(Mamba3Config): Mamba3 => Vec<Mamba3State>,
 }

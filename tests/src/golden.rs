@@ -11,7 +11,7 @@ use cwm_core::{
     data::batch::Batch,
 };
 use cwm_models::{
-    GatedDeltaNetConfig, Model, ModelConfig, NamedTensor, Parameters, SliceConfig,
+    GatedDeltaNetConfig, Mamba2Config, Mamba3Config, Model, ModelConfig, NamedTensor, Parameters, SliceConfig,
     TransformerConfig,
     init::initial_parameters,
     train::{OptimizerConfig, ScheduleConfig, ScheduleKind, Trainer},
@@ -350,6 +350,14 @@ golden! {
         |d, l, _| ModelConfig::Slice(SliceConfig::new(d, l, 1)), SLICE_KEYS;
     gated_deltanet_neg: |d, l, h| gated_deltanet(d, l, h, true), GATED_DELTANET_KEYS;
     gated_deltanet_pos: |d, l, h| gated_deltanet(d, l, h, false), GATED_DELTANET_KEYS;
+    mamba2:
+        |d, l, _| ModelConfig::Mamba2(Mamba2Config::new(d, l)),
+        [MAMBA_KEYS[0], MAMBA_KEYS[1], MAMBA_KEYS[2], MAMBA_KEYS[3], ("d_conv", "mamba_d_conv")];
+    mamba3_siso:
+        |d, l, _| ModelConfig::Mamba3(Mamba3Config::new(d, l, None)), MAMBA_KEYS;
+    mamba3_mimo:
+        |d, l, _| ModelConfig::Mamba3(Mamba3Config::new(d, l, Some(4))),
+        [MAMBA_KEYS[0], MAMBA_KEYS[1], MAMBA_KEYS[2], MAMBA_KEYS[3], ("mimo_rank", "mamba3_mimo_rank")];
 }
 
 fn gated_deltanet(d: usize, l: usize, h: usize, allow_neg_eigval: bool) -> ModelConfig {
@@ -371,5 +379,12 @@ const SLICE_KEYS: [(&str, &str); 4] = [
     ("block_size", "slice_block_size"),
     ("scale", "slice_scale"),
     ("init_std", "slice_init_std"),
+    ("ff_mult", "ff_mult"),
+];
+
+const MAMBA_KEYS: [(&str, &str); 4] = [
+    ("d_state", "mamba_d_state"),
+    ("expand", "mamba_expand"),
+    ("headdim", "mamba_headdim"),
     ("ff_mult", "ff_mult"),
 ];

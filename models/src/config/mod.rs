@@ -11,7 +11,10 @@ use cwm_core::chess::MoveToken;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    gated_deltanet::GatedDeltaNetConfig, slice::SliceConfig, transition::TransitionConfig,
+    gated_deltanet::GatedDeltaNetConfig,
+    mamba::{Mamba2Config, Mamba3Config},
+    slice::SliceConfig,
+    transition::TransitionConfig,
 };
 
 pub(crate) use shape::{Initial, Shape, Vocabulary};
@@ -28,6 +31,10 @@ pub enum ModelConfig {
     /// Gated DeltaNet: a gated delta rule behind short convolutions, SwiGLU.
     #[serde(rename = "gated_deltanet")]
     GatedDeltaNet(GatedDeltaNetConfig),
+    /// Mamba-2: a decaying state behind a short convolution.
+    Mamba2(Mamba2Config),
+    /// Mamba-3: a decaying and turning state, the trapezoidal rule; SISO or MIMO.
+    Mamba3(Mamba3Config),
     /// The transition machine: the recurrent state is the label vector itself.
     Transition(TransitionConfig),
 }
@@ -142,6 +149,8 @@ impl ModelConfig {
             ModelConfig::Transformer(config) => config,
             ModelConfig::Slice(config) => config,
             ModelConfig::GatedDeltaNet(config) => config,
+            ModelConfig::Mamba2(config) => config,
+            ModelConfig::Mamba3(config) => config,
             ModelConfig::Transition(config) => config,
         }
     }
@@ -152,6 +161,8 @@ impl ModelConfig {
             ModelConfig::Transformer(TransformerConfig::new(128, 1, 2)),
             ModelConfig::Slice(SliceConfig::new(128, 1, 8)),
             ModelConfig::GatedDeltaNet(GatedDeltaNetConfig::new(128, 1, 2)),
+            ModelConfig::Mamba2(Mamba2Config::new(128, 1)),
+            ModelConfig::Mamba3(Mamba3Config::new(128, 1, Some(4))),
             ModelConfig::Transition(TransitionConfig::default()),
         ]
     }

@@ -10,6 +10,7 @@
 mod autodiff;
 mod flex;
 mod gated_delta;
+mod mamba;
 mod portable;
 mod product;
 mod slice;
@@ -24,6 +25,8 @@ use crate::kernel::{random::Dropout, rope::RopeTable};
 pub use crate::kernel::head::Grades;
 pub(crate) use flex::grade as grade_fused;
 pub use gated_delta::{GatedDeltaArgs, GatedDeltaOps, GatedDeltaWeights};
+pub(crate) use mamba::NORM_EPS as MAMBA_NORM_EPS;
+pub use mamba::{Mamba2Args, Mamba2Weights, Mamba3Args, Mamba3Weights, MambaOps};
 pub(crate) use portable::grade as grade_portable;
 pub use product::ProductOps;
 pub use slice::{SliceArgs, SliceOps};

@@ -10,12 +10,15 @@ use super::{
     conv,
     scan::{Gates, Rows, Scan, Shape},
     scan_backward::{Gradients, ScanBackward},
-    silu_and_slope, softplus, softplus_slope,
+    silu_and_slope, softplus, softplus_slope, take,
 };
 use crate::kernel::{
     math::{dot, sigmoid},
     matrix::scratch,
 };
+
+/// Steps in a chunk of the scan unless told otherwise.
+pub const CHUNK_STEPS: usize = 128;
 
 /// Extents of the mixer, and its games.
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +86,16 @@ pub struct Weights<'a> {
     pub d: &'a [f32],
     /// `[D']`.
     pub norm: &'a [f32],
+}
+
+impl<'a> Weights<'a> {
+    /// Takes apart the parameters in a row, in the order of the fields.
+    pub fn split(row: &'a [f32], e: &Extents) -> Self {
+        let channels = e.conv_channels();
+        let counts = [channels * e.conv_width, channels, e.heads, e.heads, e.heads, e.inner()];
+        let [conv, conv_bias, dt_bias, a_log, d, norm] = take(row, counts);
+        Weights { conv, conv_bias, dt_bias, a_log, d, norm }
+    }
 }
 
 /// One game's numbers between projection and scan.
@@ -310,11 +323,7 @@ fn gate_and_norm(y: &mut [f32], z: &[f32], norm: &[f32], eps: f32) {
 
 /// From the gradient, `y`, `z` and the norm's weight: the gradients of `y` and `z`, and that of the weight, added to.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
-fn gate_and_norm_back(
-    [d, y, z, norm]: [&[f32]; 4],
-    [d_y, d_z, d_norm]: [&mut [f32]; 3],
-    eps: f32,
-) {
+fn gate_and_norm_back([d, y, z, norm]: [&[f32]; 4], [d_y, d_z, d_norm]: [&mut [f32]; 3], eps: f32) {
     let width = y.len();
     let (d, z, norm) = (&d[..width], &z[..width], &norm[..width]);
     let (d_y, d_z, d_norm) = (&mut d_y[..width], &mut d_z[..width], &mut d_norm[..width]);

@@ -17,7 +17,7 @@ use multiversion::multiversion;
 use super::{
     rotation::{angles, channel_order, tanh, turn},
     scan::{Gates, Rows, Scan, Shape},
-    softplus,
+    softplus, take,
 };
 use crate::kernel::{
     math::{dot, sigmoid},
@@ -26,6 +26,11 @@ use crate::kernel::{
 
 /// The reference's bound on `A`.
 pub const A_MAX: f32 = -1e-4;
+
+/// Steps in a chunk of the scan unless told otherwise: the fewer, the more inputs a step has.
+pub fn chunk_steps(rank: usize) -> usize {
+    if rank == 1 { 128 } else { (64 / rank).max(8) }
+}
 
 /// Extents of the mixer, and its games.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +43,8 @@ pub struct Extents<'a> {
     pub state_width: usize,
     /// Inputs a step R; 1 with SISO.
     pub rank: usize,
+    /// Whether there are several inputs a step, or could be.
+    pub mimo: bool,
     /// Steps in a chunk of the scan.
     pub chunk: usize,
     /// Added to the mean square in the norms of B and C.
@@ -118,6 +125,28 @@ pub struct Weights<'a> {
     pub mimo: Option<Mimo<'a>>,
 }
 
+impl<'a> Weights<'a> {
+    /// Takes apart the parameters in a row, in the order of the fields.
+    pub fn split(row: &'a [f32], e: &Extents) -> Self {
+        let biases = e.heads * e.rank * e.state_width;
+        let factors = if e.mimo { e.heads * e.rank * e.head_width } else { 0 };
+        let counts = [
+            e.heads,
+            e.state_width,
+            e.state_width,
+            biases,
+            biases,
+            e.heads,
+            factors,
+            factors,
+            factors,
+        ];
+        let [dt_bias, b_norm, c_norm, b_bias, c_bias, d, x, z, o] = take(row, counts);
+        let mimo = e.mimo.then_some(Mimo { x, z, o });
+        Weights { dt_bias, b_norm, c_norm, b_bias, c_bias, d, mimo }
+    }
+}
+
 /// What makes R rows of one and one of R, each `[H, R, P]`.
 #[derive(Clone, Copy)]
 pub struct Mimo<'a> {
@@ -132,7 +161,8 @@ pub struct Mimo<'a> {
 impl<'a> Mimo<'a> {
     /// `[P]` of each of the three.
     pub(super) fn row(self, e: &Extents, head: usize, rank: usize) -> [&'a [f32]; 3] {
-        let range = (head * e.rank + rank) * e.head_width..(head * e.rank + rank + 1) * e.head_width;
+        let range =
+            (head * e.rank + rank) * e.head_width..(head * e.rank + rank + 1) * e.head_width;
         [self.x, self.z, self.o].map(|factors| &factors[range.clone()])
     }
 }
@@ -166,7 +196,13 @@ impl Common {
             for rank in 0..e.rank {
                 let place = shape.row(step, rank) * width..(shape.row(step, rank) + 1) * width;
                 let (b, c) = (columns.b + rank * width, columns.c + rank * width);
-                normalise(&u[b..b + width], w.b_norm, &self.order, e.eps, &mut self.b[place.clone()]);
+                normalise(
+                    &u[b..b + width],
+                    w.b_norm,
+                    &self.order,
+                    e.eps,
+                    &mut self.b[place.clone()],
+                );
                 normalise(&u[c..c + width], w.c_norm, &self.order, e.eps, &mut self.c[place]);
             }
             let turns = &mut self.turns[step * e.angles()..][..e.angles()];

@@ -330,8 +330,7 @@ fn to_projection(
     e: &Extents,
     shape: Shape,
 ) {
-    let (columns, stride, width, count) =
-        (e.columns(), e.projected(), e.state_width, e.angles());
+    let (columns, stride, width, count) = (e.columns(), e.projected(), e.state_width, e.angles());
     let rows = u.chunks_exact(stride).zip(d.u[range].chunks_exact_mut(stride));
     for (step, (u, d_u)) in rows.enumerate() {
         for rank in 0..e.rank {

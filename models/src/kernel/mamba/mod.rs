@@ -31,6 +31,17 @@ fn silu_and_slope(x: f32) -> (f32, f32) {
     (x * s, s * (1.0 + x * (1.0 - s)))
 }
 
+/// Cuts a row into pieces of these lengths, and no rest.
+fn take<const M: usize>(mut row: &[f32], counts: [usize; M]) -> [&[f32]; M] {
+    let pieces = counts.map(|count| {
+        let (piece, rest) = row.split_at(count);
+        row = rest;
+        piece
+    });
+    assert!(row.is_empty(), "{} parameters are left over", row.len());
+    pieces
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,7 +50,7 @@ mod tests {
     fn softplus_and_its_slope() {
         for i in -300..300 {
             let x = i as f32 * 0.1;
-            let truth = (1.0 + f64::from(x).exp()).ln();
+            let truth = f64::from(x).exp().ln_1p();
             assert!((f64::from(softplus(x)) - truth).abs() <= 1e-6 * truth, "softplus({x})");
             let slope = 1.0 / (1.0 + (-f64::from(x)).exp());
             assert!((f64::from(softplus_slope(x)) - slope).abs() < 1e-6, "slope at {x}");

@@ -31,9 +31,11 @@ pub fn sin_cos(x: f32) -> (f32, f32) {
     let r = (x - quarter * 1.570_796_4) - quarter * -4.371_139e-8;
     let r2 = r * r;
     // Taylor's series, on [-pi / 4, pi / 4].
-    let sin = r + r * r2 * (-1.666_666_7e-1 + r2 * (8.333_333e-3 + r2 * (-1.984_127e-4 + r2 * 2.755_731_9e-6)));
-    let cos = 1.0
-        + r2 * (-0.5 + r2 * (4.166_666_7e-2 + r2 * (-1.388_888_9e-3 + r2 * 2.480_158_7e-5)));
+    let sin = r + r
+        * r2
+        * (-1.666_666_7e-1 + r2 * (8.333_333e-3 + r2 * (-1.984_127e-4 + r2 * 2.755_731_9e-6)));
+    let cos =
+        1.0 + r2 * (-0.5 + r2 * (4.166_666_7e-2 + r2 * (-1.388_888_9e-3 + r2 * 2.480_158_7e-5)));
     let quarter = shifted.to_bits() & 3;
     let (s, c) = if quarter & 1 == 0 { (sin, cos) } else { (cos, sin) };
     let s = if quarter & 2 == 0 { s } else { -s };

@@ -108,7 +108,13 @@ pub struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     /// `count` rows from `first`, of the numbers from `offset` in each.
-    pub(super) fn part(self, first: usize, count: usize, offset: usize, width: usize) -> Matrix<'a> {
+    pub(super) fn part(
+        self,
+        first: usize,
+        count: usize,
+        offset: usize,
+        width: usize,
+    ) -> Matrix<'a> {
         Matrix::strided(&self.data[first * self.stride + offset..], count, width, self.stride)
     }
 
@@ -442,8 +448,9 @@ pub(super) mod tests {
                         let row = shape.row(step, r);
                         for n in 0..key_width {
                             for p in 0..value_width {
-                                input[n * value_width + p] += f64::from(self.k[row * key_width + n])
-                                    * f64::from(self.v[row * width + head * value_width + p]);
+                                input[n * value_width + p] +=
+                                    f64::from(self.k[row * key_width + n])
+                                        * f64::from(self.v[row * width + head * value_width + p]);
                             }
                         }
                     }
