@@ -24,6 +24,18 @@ const PRESETS: &[(&str, &str)] = &[
     ("gated-deltanet-positive-d256", include_str!("../presets/gated-deltanet-positive-d256.toml")),
     ("gated-deltanet-positive-d384", include_str!("../presets/gated-deltanet-positive-d384.toml")),
     ("gated-deltanet-positive-d512", include_str!("../presets/gated-deltanet-positive-d512.toml")),
+    ("mamba2-d128", include_str!("../presets/mamba2-d128.toml")),
+    ("mamba2-d256", include_str!("../presets/mamba2-d256.toml")),
+    ("mamba2-d384", include_str!("../presets/mamba2-d384.toml")),
+    ("mamba2-d512", include_str!("../presets/mamba2-d512.toml")),
+    ("mamba3-d128", include_str!("../presets/mamba3-d128.toml")),
+    ("mamba3-d256", include_str!("../presets/mamba3-d256.toml")),
+    ("mamba3-d384", include_str!("../presets/mamba3-d384.toml")),
+    ("mamba3-d512", include_str!("../presets/mamba3-d512.toml")),
+    ("mamba3-mimo4-d128", include_str!("../presets/mamba3-mimo4-d128.toml")),
+    ("mamba3-mimo4-d256", include_str!("../presets/mamba3-mimo4-d256.toml")),
+    ("mamba3-mimo4-d384", include_str!("../presets/mamba3-mimo4-d384.toml")),
+    ("mamba3-mimo4-d512", include_str!("../presets/mamba3-mimo4-d512.toml")),
     ("transition", include_str!("../presets/transition.toml")),
 ];
 
@@ -50,6 +62,9 @@ mod tests {
             ("slice-diagonal", &[3_029_078, 7_041_878, 14_501_718, 27_209_558]),
             ("gated_deltanet", &[3_161_402, 7_703_846, 16_886_406, 35_136_502]),
             ("gated_deltanet-positive", &[3_161_402, 7_703_846, 16_886_406, 35_136_502]),
+            ("mamba2", &[3_195_362, 8_230_534, 19_643_750, 40_648_822]),
+            ("mamba3", &[3_198_942, 8_250_998, 19_719_478, 40_826_902]),
+            ("mamba3-mimo4", &[3_303_390, 8_668_790, 20_972_854, 43_333_654]),
             ("transition", &[93_354]),
         ];
         let counts =

@@ -8,7 +8,7 @@ use cwm_core::{
     data::batch::Batch,
 };
 use cwm_models::{
-    GatedDeltaNetConfig, Model, ModelConfig, SliceConfig, TransformerConfig,
+    GatedDeltaNetConfig, Mamba2Config, Mamba3Config, Model, ModelConfig, SliceConfig, TransformerConfig,
     ops::Path,
     train::{OptimizerConfig, ScheduleConfig, Trainer},
 };
@@ -285,4 +285,25 @@ forms! {
         gated_deltanet_noise;
     gated_deltanet_pos: |heads, key, layers| gated_deltanet(heads, key, layers, false),
         gated_deltanet_noise;
+    mamba2: |heads, half, layers| {
+        ModelConfig::Mamba2(Mamba2Config {
+            d_state: half + 2,
+            headdim: half,
+            expand: 3,
+            d_conv: heads,
+            ..Mamba2Config::new(heads * half, layers)
+        })
+    }, |_| 0.25;
+    mamba3_siso: |heads, half, layers| mamba3(heads, half, layers, None), |_| 0.25;
+    // Ranks of 1 to 3.
+    mamba3_mimo: |heads, half, layers| mamba3(2, half, layers, Some(heads)), |_| 0.25;
+}
+
+fn mamba3(heads: usize, half: usize, layers: usize, mimo_rank: Option<usize>) -> ModelConfig {
+    ModelConfig::Mamba3(Mamba3Config {
+        d_state: 4 * half.div_ceil(3),
+        headdim: half,
+        expand: 1,
+        ..Mamba3Config::new(heads * half, layers, mimo_rank)
+    })
 }
