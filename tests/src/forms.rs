@@ -8,7 +8,8 @@ use cwm_core::{
     data::batch::Batch,
 };
 use cwm_models::{
-    GatedDeltaNetConfig, Mamba2Config, Mamba3Config, Model, ModelConfig, SliceConfig, TransformerConfig,
+    GatedDeltaNetConfig, Mamba2Config, Mamba3Config, Model, ModelConfig, SliceConfig,
+    TransformerConfig,
     ops::Path,
     train::{OptimizerConfig, ScheduleConfig, Trainer},
 };

@@ -124,8 +124,13 @@ impl Mixer for Mamba2Mixer {
         let [branches, channels] = parts.conv.dims();
 
         let now = parts.conv.unsqueeze_dim::<3>(1);
-        let seen = Tensor::cat(vec![state.seen.clone(), now], 1);
-        state.seen = seen.clone().narrow(1, 1, conv_width - 1);
+        let seen = match conv_width {
+            1 => now,
+            _ => Tensor::cat(vec![state.seen.clone(), now], 1),
+        };
+        if conv_width > 1 {
+            state.seen = seen.clone().narrow(1, 1, conv_width - 1);
+        }
         let conv = (seen * taps(&weights).unsqueeze()).sum_dim(1).reshape([branches, channels]);
         let conv = activation::silu(conv + weights.conv_bias.clone().unsqueeze());
 

@@ -300,8 +300,8 @@ pub(crate) fn mamba3(u: Tensor<2>, weights: Mamba3Weights, args: &Mamba3Args) ->
     let gate_of = |x: Tensor<2>| x.reshape([games, steps, heads]);
     let now = gate_of(parts.now.clone());
     // A step counts in part when the next one comes.
-    let later = gate_of(parts.before.clone()).narrow(1, 1, steps - 1);
-    let later = Tensor::cat(vec![later, Tensor::zeros([games, 1, heads], &device)], 1);
+    let end = Tensor::zeros([games, 1, heads], &device);
+    let later = Tensor::cat(vec![gate_of(parts.before.clone()), end], 1).narrow(1, 1, steps);
     let inputs = Inputs {
         keys: keys.reshape([games, steps, heads, rank, state_width]),
         queries: queries.reshape([games, steps, heads, rank, state_width]),
