@@ -37,7 +37,7 @@ pub fn sigmoid(x: f32) -> f32 {
 /// The tail beyond |x| is `e^(-x^2/2)` times a polynomial in `1 / (1 + |x| / sqrt 8)`, fitted to 2e-8 of its value.
 #[inline(always)]
 pub fn normal(x: f32) -> (f32, f32) {
-    const DENSITY: f32 = 0.398_942_28;
+    const DENSITY: f32 = 0.398_942_3;
     let z = x.abs() * std::f32::consts::FRAC_1_SQRT_2;
     let e = exp(-z * z);
     let t = 1.0 / (1.0 + 0.5 * z);
