@@ -2,7 +2,7 @@
 
     python tests/peers/torch_names.py CWM CHECKPOINT...      CWM is the binary, CHECKPOINT anything that cwm export takes
 
-Each checkpoint must be a Transformer. It is exported and loaded, strictly, into the plain PyTorch network of torch_transformer.py, whose
+Each checkpoint is exported and loaded, strictly, into the plain PyTorch network of its family in torch_models.py, whose
 parameters have the reference's names. Along a few games both must name the same 75 labels, but for ties of logits within 1e-4.
 """
 
@@ -15,7 +15,8 @@ import tempfile
 import torch
 from safetensors.torch import load_file
 
-from torch_transformer import START, VOCAB, Model, token
+from torch_models import of_config
+from torch_speed import START, token
 
 GAMES = [
     "e2e4 e7e5 g1f3 b8c6 f1b5 a7a6 b5a4 g8f6 e1g1 f8e7 f1e1 b7b5 a4b3 d7d6 c2c3 e8g8 h2h3 c6b8 d2d4 b8d7",
@@ -34,10 +35,8 @@ def check(binary, checkpoint, scratch):
     cwm(binary, "export", checkpoint, "--out", folder, "--force", "--format", "torch-names")
     tensors = load_file(folder / "model.safetensors")
     config = json.loads((folder / "config.json").read_text())
-    assert config["family"] == "transformer", config
     assert all(tensor.dtype == torch.float32 for tensor in tensors.values())
-    assert tensors["tok_emb.weight"].shape == (VOCAB, config["d_model"])
-    model = Model(config["d_model"], config["n_layers"], config["n_heads"], config["ff_mult"])
+    model = of_config(config)
     model.load_state_dict(tensors, strict=True)
     model.eval()
     steps = ties = 0

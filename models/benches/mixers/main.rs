@@ -5,7 +5,7 @@
 //! cargo bench --workspace --bench mixers                     # every family at d128/l1 and d256/l2
 //! cargo bench --workspace --bench mixers -- slice-d128       # these presets
 //! cargo bench --workspace --bench mixers -- slice-d128 --chunks   # the portable form by length of chunk
-//! cargo bench --workspace --bench mixers -- slice-d128 --json     # the fused form by the clock, one JSON line
+//! cargo bench --workspace --bench mixers -- slice-d128 --json     # the fused form on one core, one JSON line
 //! ```
 //!
 //! `one core` is processor time, which other programs do not count into; `products` the share of it in matrix products,
@@ -199,7 +199,7 @@ fn main() {
             let [train, grade] = measure(model, &games, peak);
             println!(
                 "{{\"training\": {:.0}, \"evaluation\": {:.0}}}",
-                train.all_cores, grade.all_cores
+                train.one_core, grade.one_core
             );
             continue;
         }
