@@ -56,7 +56,8 @@ const wasmOpt = join(web, 'node_modules', 'binaryen', 'bin', 'wasm-opt')
 const features = ['simd', 'bulk-memory', 'nontrapping-float-to-int', 'sign-ext', 'mutable-globals', 'reference-types', 'multivalue']
 for (const path of filesBelow(staging).filter(path => path.endsWith('.wasm'))) {
   raw[path] = statSync(inStaging(path)).size
-  const level = path.startsWith('app') ? '-Oz' : '-O3'
+  // The GPU's engine is large, and spends its time on the GPU: only names are taken out of it.
+  const level = path.startsWith('gpu') ? '-O0' : path.startsWith('app') ? '-Oz' : '-O3'
   const smaller = inStaging(`${path}.opt`)
   execFileSync(process.execPath, [wasmOpt, inStaging(path), '-o', smaller, level, '--strip-debug', '--strip-producers',
     ...features.map(feature => `--enable-${feature}`)], { stdio: 'inherit' })

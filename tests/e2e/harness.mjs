@@ -129,3 +129,6 @@ export async function openEngine(browser, url, { query = '', options = {}, conte
 
 /** The first reply of a kind. */
 export const said = (replies, kind) => replies.find(({ say }) => say === kind)
+
+/** How much slower than a quiet machine this one may be: limits of time are multiplied by it. */
+export const slack = Number(process.env.CWM_E2E_SLACK ?? 10)
