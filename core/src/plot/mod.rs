@@ -5,6 +5,7 @@
 
 mod bars;
 mod board;
+mod canvas;
 mod curve;
 mod svg;
 

@@ -8,10 +8,10 @@ use plotters::{
     style::{Color, IntoFont},
 };
 
-use super::PlotError;
+use super::{PlotError, canvas::Svg};
 
 /// A canvas of plotters on SVG.
-pub(super) type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(super) type Canvas<'a> = DrawingArea<Svg<'a>, Shift>;
 
 /// What drawing yields; the error is told in words.
 pub(super) type Drawn = Result<(), Box<dyn std::error::Error>>;
@@ -64,7 +64,7 @@ pub(super) fn chart(
     let mut svg = String::new();
     let mut marks = Marks::default();
     {
-        let canvas = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
+        let canvas = Svg(SVGBackend::with_string(&mut svg, (width, height))).into_drawing_area();
         canvas.fill(&WHITE.to_rgba()).map_err(|e| fail(e.to_string()))?;
         draw(&canvas, &mut marks).map_err(|e| fail(e.to_string()))?;
         canvas.present().map_err(|e| fail(e.to_string()))?;

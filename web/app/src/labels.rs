@@ -60,15 +60,14 @@ pub struct Likely {
     pub true_class: bool,
 }
 
-/// A probability in percent: only 0 and 1 themselves read `0 %` and `100 %`.
+/// A probability in percent. None reads as certain: what is shown is rounded, and a softmax never is.
 pub fn percent(probability: f32) -> String {
-    let percent = probability * 100.0;
-    if probability > 0.0 && percent < 0.1 {
+    if probability < 0.0005 {
         "<0.1 %".to_string()
-    } else if probability < 1.0 && percent >= 99.95 {
+    } else if probability >= 0.9995 {
         ">99.9 %".to_string()
     } else {
-        format!("{percent:.1} %")
+        format!("{:.1} %", probability * 100.0)
     }
 }
 
@@ -108,6 +107,6 @@ mod tests {
     #[test]
     fn probabilities_never_read_as_certain() {
         let read = [0.0, 0.0001, 0.5, 0.9994, 0.9996, 1.0].map(percent);
-        assert_eq!(read, ["0.0 %", "<0.1 %", "50.0 %", "99.9 %", ">99.9 %", "100.0 %"]);
+        assert_eq!(read, ["<0.1 %", "<0.1 %", "50.0 %", "99.9 %", ">99.9 %", ">99.9 %"]);
     }
 }

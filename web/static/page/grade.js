@@ -24,7 +24,7 @@ export class GradePage {
     const address = h('form', { class: 'address', on: { submit: event => this.fetchFile(event) } },
       h('label', { for: 'address' }, 'or by address'), this.address, h('button', { type: 'submit', class: 'small' }, 'Open'))
     this.loading = h('div', { class: 'loading', hidden: true })
-    this.check = h('div', { class: 'check' })
+    this.check = h('div', { class: 'file-check' })
     this.fault = h('div', { class: 'trouble', role: 'alert', hidden: true })
     this.explore = h('button', { type: 'button', class: 'small', on: { click: () => this.tell({ grade: 'explore' }) } }, 'Look at it in Explore')
     this.sets = h('fieldset', { class: 'cards', id: 'sets', on: { change: event => this.tell({ grade: 'set', set: event.target.value }) } })
@@ -193,9 +193,7 @@ export class GradePage {
     if (result.charts_fault) parts.push(h('p', { class: 'trouble' }, result.charts_fault))
     parts.push(h('div', { class: 'charts' }, result.charts.map(chart => this.chart(chart))))
     if (result.worst.length > 0) {
-      parts.push(h('h3', {}, 'Worst games'), h('ul', { class: 'list worst' }, result.worst.map((game, at) => h('li', {},
-        h('button', { type: 'button', on: { click: () => this.tell({ grade: 'look', worst: at }) } },
-          h('span', {}, h('strong', {}, game.tracker), ` ${game.title}`), h('span', { class: 'muted' }, game.about))))))
+      parts.push(h('h3', {}, 'Worst games'), ...worstByTracker(result.worst, at => this.tell({ grade: 'look', worst: at })))
     }
     if (result.timings.length > 0) {
       parts.push(h('details', {}, h('summary', {}, 'Where the time went'), h('ul', {}, result.timings.map(text => h('li', {}, text)))))
@@ -236,6 +234,14 @@ function headline(table) {
     h('div', { class: 'scroll' }, h('table', { class: 'headline' }, h('caption', { class: 'hidden' }, `Scores on ${table.dataset}`),
       h('thead', {}, h('tr', {}, heads.map(head => h('th', { scope: 'col' }, head)))), h('tbody', {}, table.rows.map(row)))),
     h('ul', { class: 'notes' }, table.notes.map(note => h('li', {}, note))))
+}
+
+/** A list a tracker, the first one open; a click looks at the game where it goes wrong. */
+function worstByTracker(worst, look) {
+  const trackers = [...new Set(worst.map(game => game.tracker))]
+  return trackers.map((tracker, first) => h('details', { class: 'worst', open: first === 0 }, h('summary', {}, tracker),
+    h('ul', { class: 'list' }, worst.map((game, at) => game.tracker === tracker && h('li', {},
+      h('button', { type: 'button', on: { click: () => look(at) } }, h('span', {}, game.title), h('span', { class: 'muted' }, game.about)))))))
 }
 
 function table(chart) {
