@@ -1,5 +1,6 @@
 // Starts the page: the session (rules, the game on screen) on this thread, engines (networks) in workers.
 import start, { App } from './app.js'
+import { keepOffline } from './offline.js'
 import { byId } from './page/dom.js'
 import { Explore } from './page/explore.js'
 import { GradePage } from './page/grade.js'
@@ -34,3 +35,6 @@ grade = new GradePage(session, shell)
 byId('version').textContent = App.version()
 // The board is there before anything is known of models.
 session.do({ do: 'start', hash: location.hash, shipped: await shipped, entropy: crypto.getRandomValues(new Uint32Array(1))[0] })
+keepOffline(reload => shell.toast({
+  level: 'note', text: 'there is a new version of this page', hint: '', action: { text: 'Reload to update', work: reload },
+}))

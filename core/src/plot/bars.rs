@@ -14,6 +14,7 @@ use plotters::{
 
 use super::{
     PlotError,
+    legend::legend,
     svg::{COLORS, Canvas, Drawn, INK, Marks, chart, font},
 };
 use crate::{chess::label::LabelGroup, metrics::BIN_STEPS, report::Evaluation};
@@ -104,7 +105,11 @@ impl Bars<'_> {
         let top = if largest > 0.0 { largest * 1.12 } else { 1.0 };
         let categories = self.categories.len();
         let names: Vec<&str> = self.series.iter().map(|(name, _)| name.as_str()).collect();
-        let legend_height = legend(canvas, self.title, &names)?;
+        let legend_height = legend(canvas, self.title, &names, |i, (x, y)| {
+            let swatch = [(x + 6, y - 6), (x + 18, y + 6)];
+            canvas.draw(&Rectangle::new(swatch, COLORS[i % COLORS.len()].filled()))?;
+            Ok(())
+        })?;
         let (_, below) = canvas.split_vertically(legend_height);
         let mut plot = ChartBuilder::on(&below)
             .margin(16)
@@ -150,32 +155,4 @@ impl Bars<'_> {
         }
         Ok(())
     }
-}
-
-/// Writes the title and, below it, what each colour stands for; returns the height taken.
-fn legend(
-    canvas: &Canvas<'_>,
-    title: &str,
-    names: &[&str],
-) -> Result<i32, Box<dyn std::error::Error>> {
-    const LINE: i32 = 20;
-    const SWATCH: i32 = 12;
-    let width = canvas.dim_in_pixel().0 as i32;
-    let middle = Pos::new(HPos::Center, VPos::Center);
-    canvas.draw(&Text::new(title.to_string(), (width / 2, 22), font(18).pos(middle)))?;
-    let (mut x, mut y) = (24, 50);
-    for (i, name) in names.iter().enumerate() {
-        // Without fonts at hand the width of a name is an estimate.
-        let needed = SWATCH + 6 + 7 * name.chars().count() as i32 + 18;
-        if x + needed > width && x > 24 {
-            (x, y) = (24, y + LINE);
-        }
-        let color = COLORS[i % COLORS.len()];
-        let swatch = [(x, y - SWATCH / 2), (x + SWATCH, y + SWATCH / 2)];
-        canvas.draw(&Rectangle::new(swatch, color.filled()))?;
-        let style = font(13).pos(Pos::new(HPos::Left, VPos::Center));
-        canvas.draw(&Text::new(name.to_string(), (x + SWATCH + 6, y), style))?;
-        x += needed;
-    }
-    Ok(y + LINE / 2)
 }

@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 
 use plotters::{
-    element::{Circle, Cross, EmptyElement, IntoDynElement, PathElement, TriangleMarker},
-    prelude::{ChartBuilder, IntoLinspace, LineSeries, Polygon, SeriesLabelPosition, WHITE},
+    element::{Circle, Cross, IntoDynElement, PathElement, TriangleMarker},
+    prelude::{ChartBuilder, IntoLinspace, LineSeries, Polygon, WHITE},
     style::{Color, RGBColor},
 };
 
 use super::{
     PlotError,
+    legend::{KEY, legend},
     svg::{COLORS, INK, chart, font},
 };
 use crate::{
@@ -39,8 +40,15 @@ pub fn prefix_bins(dataset: &str, graded: &[&Evaluation]) -> Result<String, Plot
         }
     }
     chart((860, 480), &title, &description, |canvas, marks| {
-        let mut plot = ChartBuilder::on(canvas)
-            .caption(&title, font(18))
+        let names: Vec<&str> = graded.iter().map(|e| e.tracker.as_str()).collect();
+        let legend_height = legend(canvas, &title, &names, |i, (x, y)| {
+            let color = COLORS[i % COLORS.len()];
+            canvas.draw(&PathElement::new([(x, y), (x + KEY, y)], color.stroke_width(2)))?;
+            canvas.draw(&marker(i, (x + KEY / 2, y), color))?;
+            Ok(())
+        })?;
+        let (_, below) = canvas.split_vertically(legend_height);
+        let mut plot = ChartBuilder::on(&below)
             .margin(16)
             .x_label_area_size(44)
             .y_label_area_size(56)
@@ -62,13 +70,7 @@ pub fn prefix_bins(dataset: &str, graded: &[&Evaluation]) -> Result<String, Plot
                 plot.draw_series([Polygon::new(band, color.mix(0.15).filled())])?;
             }
             let points = points(evaluation);
-            plot.draw_series(LineSeries::new(points.iter().copied(), color.stroke_width(2)))?
-                .label(evaluation.tracker.clone())
-                .legend(move |(x, y)| {
-                    EmptyElement::at((x, y))
-                        + PathElement::new([(0, 0), (24, 0)], color.stroke_width(2))
-                        + marker(i, (12, 0), color)
-                });
+            plot.draw_series(LineSeries::new(points.iter().copied(), color.stroke_width(2)))?;
             for (&(x, y), bin) in points.iter().zip(&evaluation.prefix_bins) {
                 let (left, top) = plot.backend_coord(&(x, y));
                 let share = &bin.exact_state_accuracy;
@@ -84,13 +86,6 @@ pub fn prefix_bins(dataset: &str, graded: &[&Evaluation]) -> Result<String, Plot
             }
             plot.draw_series(points.into_iter().map(|at| marker(i, at, color)))?;
         }
-        plot.configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            .background_style(WHITE.mix(0.85))
-            .border_style(INK.mix(0.3))
-            .legend_area_size(30)
-            .label_font(font(13))
-            .draw()?;
         Ok(())
     })
 }

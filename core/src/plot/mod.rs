@@ -7,6 +7,7 @@ mod bars;
 mod board;
 mod canvas;
 mod curve;
+mod legend;
 mod svg;
 
 pub use bars::{first_mistakes, label_groups};

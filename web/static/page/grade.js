@@ -205,6 +205,8 @@ export class GradePage {
     const parsed = new DOMParser().parseFromString(chart.svg, 'image/svg+xml').documentElement
     const svg = document.importNode(parsed, true)
     svg.classList.add('chart')
+    // Its numbers stand on shades of orange, which need the white behind them.
+    if (chart.name.includes('-error-map-')) svg.classList.add('on-white')
     const [width, height] = [Number(svg.getAttribute('width')), Number(svg.getAttribute('height'))]
     svg.setAttribute('viewBox', `0 0 ${width} ${height}`)
     svg.removeAttribute('width')
@@ -217,7 +219,7 @@ export class GradePage {
     svg.addEventListener('pointerover', read)
     svg.addEventListener('focusin', read)
     const png = () => saveAsPng(chart, width, height).catch(error => this.shell.toast({ level: 'error', text: `no PNG: ${error.message}`, hint: 'save the SVG instead' }))
-    return h('figure', { class: 'chart-box' }, h('figcaption', {}, h('strong', {}, chart.title), h('span', { class: 'muted' }, chart.about)), svg, exact,
+    return h('figure', { class: 'chart-box' }, h('figcaption', {}, h('strong', {}, chart.title), h('span', { class: 'muted' }, chart.about)), h('div', { class: 'chart-scroll' }, svg), exact,
       h('div', { class: 'row' }, h('details', {}, h('summary', {}, 'Table'), h('div', { class: 'scroll' }, table(chart))),
         h('div', { class: 'copies' }, h('button', { type: 'button', class: 'small', 'aria-label': `${chart.title}: save as SVG`, on: { click: () => this.tell({ grade: 'export', what: { svg: chart.name } }) } }, 'SVG'),
           h('button', { type: 'button', class: 'small', 'aria-label': `${chart.title}: save as PNG`, on: { click: png } }, 'PNG'))))
