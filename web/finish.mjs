@@ -21,7 +21,7 @@ function filesBelow(folder) {
 }
 
 // Trunk names the app after its package; the page calls it `app`.
-const appScript = readFileSync(inStaging('cwm-app.js'), 'utf8').replaceAll('cwm-app_bg', 'app_bg')
+const appScript = readFileSync(inStaging('cwm-app.js'), 'utf8').replaceAll('cwm-app_bg.wasm', 'app_bg.wasm')
 writeFileSync(inStaging('app.js'), appScript)
 renameSync(inStaging('cwm-app_bg.wasm'), inStaging('app_bg.wasm'))
 rmSync(inStaging('cwm-app.js'))
