@@ -7,9 +7,9 @@ use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    chess::Trajectory,
+    chess::{Policy, Trajectory},
     event::{Event, Partial},
-    metrics::{Counts, GameRecord},
+    metrics::{Aftermath, Counts, GameRecord, WorstGames},
     tracker::{Prediction, TrackError, Tracker},
 };
 
@@ -46,6 +46,10 @@ pub struct Grading {
     /// SHA-256 over the games read, in hex: a line of space-separated token ids, START first, for each. Equal hashes
     /// mean equal games, whoever graded them.
     pub moves_sha256: String,
+    /// The games that went worst.
+    pub worst: WorstGames,
+    /// What follows the moves that the games' policy seeks, where they have one.
+    pub aftermath: Option<Aftermath>,
 }
 
 /// An evaluation that could not go on.
@@ -79,11 +83,29 @@ pub async fn evaluate<T: Tracker, E>(
     games: impl IntoIterator<Item = Result<Trajectory, E>>,
     games_total: Option<u64>,
     budget: BatchBudget,
+    on_event: impl FnMut(Event) -> ControlFlow<()>,
+) -> Result<Grading, EvaluateError<E>> {
+    evaluate_play(tracker, dataset, None, games, games_total, budget, on_event).await
+}
+
+/// Like [`evaluate`], of games that this policy played: also counts what follows the moves that it seeks.
+///
+/// # Errors
+/// The tracker's error, or the first error that `games` yields.
+pub async fn evaluate_play<T: Tracker, E>(
+    tracker: &T,
+    dataset: &str,
+    policy: Option<Policy>,
+    games: impl IntoIterator<Item = Result<Trajectory, E>>,
+    games_total: Option<u64>,
+    budget: BatchBudget,
     mut on_event: impl FnMut(Event) -> ControlFlow<()>,
 ) -> Result<Grading, EvaluateError<E>> {
     let mut games = games.into_iter();
     let mut counts = Counts::default();
     let mut records: Vec<Option<GameRecord>> = Vec::new();
+    let mut worst = WorstGames::default();
+    let mut aftermath = policy.map(|_| Aftermath::default());
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let mut hash = Sha256::new();
     let mut going = on_event(Event::Started {
@@ -111,7 +133,12 @@ pub async fn evaluate<T: Tracker, E>(
                 return Err(TrackError::Device(message).into());
             }
             for (&i, prediction) in batch.iter().zip(&predictions) {
-                records[first + i] = Some(counts.add(&window[i], prediction));
+                let record = counts.add(&window[i], prediction);
+                worst.consider((first + i) as u64, &window[i], &record);
+                if let (Some(aftermath), Some(policy)) = (&mut aftermath, policy) {
+                    aftermath.add(policy, &window[i], prediction);
+                }
+                records[first + i] = Some(record);
             }
             going = on_event(Event::Graded(Partial::from(&counts)));
             if going.is_break() {
@@ -124,7 +151,7 @@ pub async fn evaluate<T: Tracker, E>(
     let moves_sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     let graded = records.into_iter().enumerate().filter_map(|(i, record)| Some((i, record?)));
     let (places, games) = graded.unzip();
-    Ok(Grading { counts, games, places, complete, moves_sha256 })
+    Ok(Grading { counts, games, places, complete, moves_sha256, worst, aftermath })
 }
 
 fn hash_moves(hash: &mut Sha256, game: &Trajectory) {

@@ -7,6 +7,7 @@ mod checkpoint;
 mod checkpoint_cli;
 mod classics;
 mod cli;
+mod close_up;
 mod data;
 mod eval_golden;
 mod evaluate;

@@ -2,12 +2,16 @@
 //!
 //! One game becomes one [`GameRecord`]; games add up to [`Counts`]. A ratio appears only where it is printed.
 
+mod aftermath;
 mod counts;
 pub mod interval;
 mod loss;
 mod record;
+mod worst;
 
+pub use aftermath::{Aftermath, Errors, LAGS, LagCounts};
 pub use counts::{BIN_STEPS, BinCounts, Counts, FirstMistakes};
 pub use interval::{Interval, IntervalMethod, Intervals, Resampling};
 pub use loss::Loss;
 pub use record::GameRecord;
+pub use worst::{WorstGame, WorstGames};

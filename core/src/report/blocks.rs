@@ -1,7 +1,8 @@
 //! A report as headings, tables and notes, for a terminal or as Markdown.
 
 use super::{
-    DatasetInfo, EvalReport, Evaluation, LossMean, Share, Source, TrackerKind, table::Table,
+    DatasetInfo, EvalReport, Evaluation, LossMean, Share, Source, TrackerKind, close_up,
+    table::Table,
 };
 use crate::{
     chess::{EnPassant, label::LabelGroup},
@@ -22,11 +23,11 @@ pub struct Detail {
 }
 
 /// A heading, a table, and what must be said about it.
-struct Block {
-    level: usize,
-    heading: String,
-    table: Option<Table>,
-    notes: Vec<String>,
+pub(super) struct Block {
+    pub(super) level: usize,
+    pub(super) heading: String,
+    pub(super) table: Option<Table>,
+    pub(super) notes: Vec<String>,
 }
 
 /// The report for a terminal: no colours, no control characters.
@@ -90,6 +91,8 @@ fn blocks(report: &EvalReport, detail: Detail) -> Vec<Block> {
             blocks.push(by_group(&graded));
             blocks.push(by_bin(&graded, dataset.split, detail));
             blocks.push(first_mistakes(&graded));
+            blocks.extend(close_up::aftermath(&graded));
+            blocks.push(close_up::worst_games(&graded));
         }
     }
     // What holds for several tables is said once, behind the last of them.
@@ -189,6 +192,8 @@ fn describe(source: &Source) -> String {
         Source::Stored { path, part: data::Split::Validation, .. } => {
             format!("{path}, validation split")
         }
+        Source::File { path, skipped: 0 } => path.clone(),
+        Source::File { path, skipped } => format!("{path}, {} games left out", grouped(*skipped)),
         Source::BuiltIn => "built-in".to_string(),
     }
 }
@@ -232,7 +237,7 @@ fn by_group(graded: &[&Evaluation]) -> Block {
 }
 
 /// A label group's name for the head of a narrow column.
-const fn short_name(group: LabelGroup) -> &'static str {
+pub(super) const fn short_name(group: LabelGroup) -> &'static str {
     match group {
         LabelGroup::SideToMove => "side",
         LabelGroup::CastlingRights => "castling",

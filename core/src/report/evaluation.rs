@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{LossMean, Share};
+use super::{Aftermath, LossMean, Share, WorstGame};
 use crate::{
     chess::label::{LABELS, LabelGroup},
     evaluate::Grading,
@@ -44,6 +44,12 @@ pub struct Evaluation {
     pub first_mistake_steps: Vec<FirstMistakeStep>,
     /// Games by the label groups that their first mistake touches; a game may count in several.
     pub first_mistake_groups: Vec<FirstMistakeGroup>,
+    /// The games that went worst, the worst first: by share of exact states, then by first mistake.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub worst_games: Vec<WorstGame>,
+    /// What follows the moves that the games' policy seeks; missing where no policy played.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aftermath: Option<Aftermath>,
 }
 
 /// Grades within one prefix bin.
@@ -142,6 +148,8 @@ impl Evaluation {
                 .zip(mistakes.by_group)
                 .map(|(group, games)| FirstMistakeGroup { group, games })
                 .collect(),
+            worst_games: grading.worst.games().iter().map(WorstGame::new).collect(),
+            aftermath: grading.aftermath.as_ref().map(Aftermath::new),
         }
     }
 
@@ -179,6 +187,8 @@ impl Evaluation {
                     == u128::from(self.labelwise_accuracy.numerator),
                 "the 75 labels",
             ),
+            (self.worst_games.iter().all(WorstGame::is_consistent), "the worst games"),
+            (self.aftermath.as_ref().is_none_or(Aftermath::is_consistent), "the aftermath"),
         ];
         match checks.iter().find(|(holds, _)| !holds) {
             Some((_, what)) => Err(format!("{what} do not add up in the grades")),

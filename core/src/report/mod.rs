@@ -5,6 +5,8 @@
 //! from JSON is the report that was written.
 
 mod blocks;
+mod close_up;
+mod details;
 mod evaluation;
 mod share;
 mod table;
@@ -15,6 +17,7 @@ pub mod tsv;
 use serde::{Deserialize, Serialize};
 
 pub use blocks::{Detail, grouped, markdown, percent, short_loss, text};
+pub use details::{Aftermath, GroupErrors, Lag, WorstGame};
 pub use evaluation::{Evaluation, FirstMistakeGroup, FirstMistakeStep, GroupShare, PrefixBin};
 pub use share::{LossMean, Share};
 
@@ -27,15 +30,16 @@ use crate::{
 
 /// The value of `schema` in every report.
 pub const SCHEMA: &str = "cwm-eval-report";
-/// The version that is written, and the newest that is read.
-pub const VERSION: u32 = 1;
+/// The version that is written, and the newest that is read. Version 2 added the worst games, what follows a policy's
+/// moves, and games from files.
+pub const VERSION: u32 = 2;
 
 /// The grades of some trackers on some datasets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvalReport {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// Always [`VERSION`].
+    /// [`VERSION`]; older documents are read as this one.
     pub version: u32,
     /// What made the report, e.g. `cwm 0.1.0`.
     pub tool: String,
@@ -77,6 +81,13 @@ pub enum Source {
         part: data::Split,
         /// SHA-256 that names its data, in hex, as its manifest gives it.
         data_sha256: Option<String>,
+    },
+    /// A file of games.
+    File {
+        /// Where it lay.
+        path: String,
+        /// Games that were left out: not legal, not standard chess, or not from the standard start.
+        skipped: u64,
     },
     /// Games that ship with the tool.
     BuiltIn,
@@ -175,7 +186,7 @@ pub enum ReportError {
     },
     /// A report of another version.
     #[error(
-        "evaluation report of version {found}; this version of the tool reads version {VERSION}"
+        "evaluation report of version {found}; this version of the tool reads versions 1 to {VERSION}"
     )]
     Version {
         /// The version found.
@@ -222,11 +233,12 @@ impl EvalReport {
             }
         }
         if let Some(found) = document.get("version").and_then(serde_json::Value::as_u64)
-            && found != u64::from(VERSION)
+            && !(1..=u64::from(VERSION)).contains(&found)
         {
             return Err(ReportError::Version { found });
         }
-        let report: EvalReport = serde_json::from_value(document)?;
+        let mut report: EvalReport = serde_json::from_value(document)?;
+        report.version = VERSION;
         report.check()?;
         Ok(report)
     }

@@ -9,7 +9,7 @@ use crate::{
     baseline::Baseline,
     chess::{MoveToken, State, Trajectory},
     evaluate::{BatchBudget, Grading, evaluate},
-    metrics::Counts,
+    metrics::{Aftermath, Counts},
     tracker::{Prediction, ready},
 };
 
@@ -58,8 +58,14 @@ fn report(plies: &[usize], loss_sums: &[f64]) -> EvalReport {
         })
         .collect();
     let places = (0..records.len()).collect();
-    let grading =
-        Grading { counts, games: records, places, complete: false, moves_sha256: "00".into() };
+    let grading = Grading {
+        counts,
+        games: records,
+        places,
+        moves_sha256: "00".into(),
+        aftermath: Some(Aftermath::default()),
+        ..Grading::default()
+    };
     report.trackers.push(TrackerInfo {
         name: "a|model".into(),
         kind: TrackerKind::Model(ModelInfo {
@@ -107,6 +113,8 @@ fn every_face_names_every_tracker() {
         "`a|model` gave non-finite logits at 3 steps",
         "By label group",
         "First mistakes",
+        "Worst games",
+        "naive-mover: none is wrong",
     ] {
         assert!(text.contains(part), "`{part}` is missing in\n{text}");
     }
@@ -136,8 +144,8 @@ fn other_documents_are_refused_by_name() {
         EvalReport::from_json(&document.to_string()).unwrap_err().to_string()
     };
     assert_eq!(
-        refuse(&|d| d["version"] = 2.into()),
-        "evaluation report of version 2; this version of the tool reads version 1"
+        refuse(&|d| d["version"] = 3.into()),
+        "evaluation report of version 3; this version of the tool reads versions 1 to 2"
     );
     assert!(refuse(&|d| d["schema"] = "other".into()).contains("`schema` is \"other\""));
     assert!(refuse(&|d| *d = serde_json::json!([1])).contains("`schema` is missing"));
@@ -153,5 +161,28 @@ fn other_documents_are_refused_by_name() {
     assert!(
         refuse(&|d| d["evaluations"][1]["labels_right"][0] = 0.into()).contains("do not add up")
     );
+    assert!(
+        refuse(&|d| d["evaluations"][0]["worst_games"][0]["moves"] = "e2e4".into())
+            .contains("the worst games do not add up")
+    );
+    assert!(
+        refuse(&|d| d["evaluations"][2]["aftermath"]["games"] = 1.into())
+            .contains("the aftermath do not add up")
+    );
     assert!(EvalReport::from_json("{").is_err());
+}
+
+#[test]
+fn reports_of_the_first_version_are_read() {
+    let new = report(&[5, 9], &[1.0]);
+    let mut document = serde_json::to_value(&new).unwrap();
+    document["version"] = 1.into();
+    for evaluation in document["evaluations"].as_array_mut().unwrap() {
+        let evaluation = evaluation.as_object_mut().unwrap();
+        evaluation.remove("worst_games");
+        evaluation.remove("aftermath");
+    }
+    let old = EvalReport::from_json(&document.to_string()).unwrap();
+    assert_eq!((old.version, &old.trackers), (VERSION, &new.trackers));
+    assert!(old.evaluations.iter().all(|e| e.worst_games.is_empty() && e.aftermath.is_none()));
 }

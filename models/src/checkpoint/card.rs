@@ -328,6 +328,8 @@ mod tests {
             labels_right: vec![4; 75],
             first_mistake_steps: Vec::new(),
             first_mistake_groups: Vec::new(),
+            worst_games: Vec::new(),
+            aftermath: None,
         });
         report
     }

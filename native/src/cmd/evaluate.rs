@@ -1,11 +1,11 @@
 //! `cwm evaluate`: grade checkpoints and baselines on games.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use cwm_core::{
     data::Split,
-    metrics::Resampling,
+    metrics::{Resampling, WorstGames},
     report::{Detail, EvalReport, markdown, text, tsv},
 };
 
@@ -24,6 +24,7 @@ Examples:
   cwm evaluate runs/my-run --data real=test-real --data random=test-random --out scores
   cwm evaluate naive-mover+rights+ep --random 500 --format json | jq .evaluations
   cwm evaluate my.safetensors --baselines --random 500 --policy all
+  cwm evaluate my.safetensors --data mine=games.pgn.zst --details
   cwm evaluate my.safetensors --human-sample --min-exact 95 || echo 'worse than it was'
 
 Baselines: start-board, naive-mover, naive-mover+rights, naive-mover+rights+ep, oracle";
@@ -41,8 +42,9 @@ pub struct Args {
     #[arg(long)]
     baselines: bool,
 
-    /// A dataset's directory, under the name that the report calls it; may be repeated
-    #[arg(long, value_name = "NAME=DIR")]
+    /// A dataset's directory, or a file of games (PGN or lines of UCI moves, plain or compressed), under the name that
+    /// the report calls it; may be repeated
+    #[arg(long, value_name = "NAME=PATH")]
     data: Vec<String>,
 
     /// The part of the datasets to grade on, by hash of the games' ids
@@ -85,6 +87,10 @@ pub struct Args {
     /// Also print accuracy by label group and prefix bin, and first mistakes (text and markdown)
     #[arg(long)]
     details: bool,
+
+    /// The worst games to list of each subject on each set: all in JSON, three with --details
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = worst)]
+    worst: usize,
 
     /// Print every row that the paper published beside ours (text and markdown)
     #[arg(long)]
@@ -130,6 +136,13 @@ enum SplitArg {
     Validation,
 }
 
+fn worst(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(games) if games <= WorstGames::KEPT => Ok(games),
+        _ => Err(format!("expected a whole number from 0 to {}", WorstGames::KEPT)),
+    }
+}
+
 fn percent(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(value) if (0.0..=100.0).contains(&value) => Ok(value),
@@ -146,7 +159,7 @@ pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
     let subjects = subjects(&args, progress)?;
     let sources = sources(&args, progress, &stop)?;
     let resampling = Resampling { resamples: args.resamples, ..Resampling::default() };
-    let job = Job { subjects, sources, resampling };
+    let job = Job { subjects, sources, resampling, worst_games: args.worst };
     let report = grade_all(&job, progress, &stop)?;
 
     let detail =
@@ -209,11 +222,22 @@ fn sources(args: &Args, progress: &Progress, stop: &Stop) -> anyhow::Result<Vec<
         let Some((name, dir)) =
             data.split_once('=').filter(|(n, d)| !n.is_empty() && !d.is_empty())
         else {
-            return Err(Failure::usage(format!("`--data {data}` is not of the form NAME=DIR"))
+            return Err(Failure::usage(format!("`--data {data}` is not of the form NAME=PATH"))
                 .hint(format!("for example `--data real={data}`"))
                 .into());
         };
-        sources.push(GameSource::stored(name, dir.as_ref(), split)?);
+        let path = Path::new(dir);
+        if path.is_dir() || !path.exists() {
+            sources.push(GameSource::stored(name, path, split)?);
+            continue;
+        }
+        if split != Split::All {
+            let message = format!("`{dir}` is a file of games: it has no splits");
+            return Err(Failure::usage(message)
+                .hint("leave --split away, or make a dataset of it")
+                .into());
+        }
+        sources.push(GameSource::file(name, path, args.limit)?);
     }
     if args.human_sample {
         sources.push(GameSource::classics()?);
@@ -231,7 +255,7 @@ fn sources(args: &Args, progress: &Progress, stop: &Stop) -> anyhow::Result<Vec<
     }
     if sources.is_empty() {
         return Err(Failure::usage("no games to grade on")
-            .hint("name a dataset with --data NAME=DIR, or use --random N or --human-sample")
+            .hint("name a dataset with --data NAME=PATH, or use --random N or --human-sample")
             .into());
     }
     for (i, source) in sources.iter().enumerate() {

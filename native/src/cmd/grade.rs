@@ -29,7 +29,7 @@ pub fn run(progress: &Progress) -> anyhow::Result<Exit> {
     let stop = Stop::listen()?;
     let random = GameSource::random(Policy::Uniform, RANDOM_GAMES, 0, 10, progress, &stop);
     let sources = vec![GameSource::classics()?, random];
-    let job = Job { subjects, sources, resampling: Resampling::default() };
+    let job = Job { subjects, sources, resampling: Resampling::default(), worst_games: 0 };
     let report = grade_all(&job, progress, &stop)?;
     output::print(text(&report, Detail::default()))?;
     if stop.requested() {

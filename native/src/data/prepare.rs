@@ -151,10 +151,14 @@ fn origin(job: &Job, files: &[PathBuf]) -> Origin {
     }
 }
 
-type BoxedBlocks = Box<dyn Iterator<Item = anyhow::Result<Block>> + Send>;
+/// Blocks of whole games.
+pub type BoxedBlocks = Box<dyn Iterator<Item = anyhow::Result<Block>> + Send>;
 
 /// Recognises a source and cuts it into blocks; `None` if it is empty.
-fn blocks_of(source: Source, quirks: bool) -> anyhow::Result<Option<(Format, BoxedBlocks)>> {
+///
+/// # Errors
+/// If its beginning cannot be read, or is of no known format; later errors come from the iterator.
+pub fn blocks_of(source: Source, quirks: bool) -> anyhow::Result<Option<(Format, BoxedBlocks)>> {
     let Source { name, mut text, .. } = source;
     let mut head = Vec::new();
     let reading = |name: &str| format!("reading `{name}`");
@@ -172,7 +176,8 @@ fn blocks_of(source: Source, quirks: bool) -> anyhow::Result<Option<(Format, Box
     Ok(Some((format, Box::new(blocks))))
 }
 
-fn parse_block(block: &Block, format: Format, rules: &Rules) -> Parsed {
+/// Reads the games of one block.
+pub fn parse_block(block: &Block, format: Format, rules: &Rules) -> Parsed {
     match (block, format) {
         (Block::TooLarge, _) => {
             let mut parsed = Parsed::default();

@@ -4,13 +4,18 @@ use std::path::Path;
 
 use anyhow::Context;
 use cwm_core::{
-    chess::{MoveToken, Policy, Trajectory, parse::parse_games, random::RandomPlay},
+    chess::{
+        MoveToken, Policy, Trajectory,
+        parse::{ParsedGame, parse_games},
+        random::RandomPlay,
+    },
     data::Split,
     paper,
     report::{DatasetInfo, Source},
 };
 use cwm_models::splits::CLASSICS_PGN;
 
+use super::file::GameFile;
 use crate::{data::Dataset, exit::Failure, progress::Progress, train::signals::Stop};
 
 /// A named set of games that can be gone through several times.
@@ -23,8 +28,10 @@ pub struct GameSource {
 
 #[derive(Debug)]
 enum Games {
-    /// Moves without START, in memory.
-    Listed(Vec<Vec<MoveToken>>),
+    /// Names, where they have some, and moves without START; in memory.
+    Listed(Vec<(Option<String>, Vec<MoveToken>)>),
+    /// Read and checked anew each time.
+    File(GameFile),
     /// Read anew each time: a dataset may be larger than memory.
     Stored(Box<Dataset>, Split),
 }
@@ -34,7 +41,7 @@ pub type Trajectories<'a> = Box<dyn Iterator<Item = anyhow::Result<Trajectory>> 
 
 impl GameSource {
     /// Games that are at hand.
-    pub fn listed(info: DatasetInfo, games: Vec<Vec<MoveToken>>) -> Self {
+    pub fn listed(info: DatasetInfo, games: Vec<(Option<String>, Vec<MoveToken>)>) -> Self {
         GameSource { info, games: Games::Listed(games) }
     }
 
@@ -44,7 +51,7 @@ impl GameSource {
     /// If the build holds a damaged sample; its tests rule that out.
     pub fn classics() -> anyhow::Result<Self> {
         let games = parse_games(CLASSICS_PGN).context("cannot read the built-in games")?;
-        let games = games.into_iter().map(|game| game.moves).collect();
+        let games = games.into_iter().map(|game| (players(&game), game.moves)).collect();
         Ok(Self::listed(DatasetInfo::classics(), games))
     }
 
@@ -63,9 +70,20 @@ impl GameSource {
             .take(games as usize)
             .take_while(|_| !stop.requested())
             .inspect(|_| task.advance(1))
-            .map(|game| game.moves)
+            .map(|game| (Some(game.id), game.moves))
             .collect();
         Self::listed(info, moves)
+    }
+
+    /// A file of games, plain or compressed: PGN or lines of UCI moves.
+    ///
+    /// # Errors
+    /// A [`Failure`] if it cannot be read or holds no legal game of standard chess.
+    pub fn file(name: &str, path: &Path, limit: Option<u64>) -> anyhow::Result<Self> {
+        let file = GameFile::open(path, limit)?;
+        let source = Source::File { path: path.display().to_string(), skipped: file.skipped };
+        let info = DatasetInfo::new(name.to_string(), source, Some(paper::Split::HeldOutReal));
+        Ok(GameSource { info, games: Games::File(file) })
     }
 
     /// A dataset's directory.
@@ -116,6 +134,7 @@ impl GameSource {
     pub fn total(&self) -> u64 {
         let all = match &self.games {
             Games::Listed(games) => games.len() as u64,
+            Games::File(file) => file.games,
             Games::Stored(dataset, split) => {
                 let counts = &dataset.manifest().counts;
                 match split {
@@ -139,7 +158,13 @@ impl GameSource {
             Games::Listed(games) => {
                 let replay =
                     move |moves: &Vec<MoveToken>| Ok(Trajectory::replay_with(moves, en_passant));
-                Box::new(games.iter().take(total).map(replay))
+                Box::new(games.iter().take(total).map(move |(_, moves)| replay(moves)))
+            }
+            Games::File(file) => {
+                let games = file.read()?.take(total);
+                Box::new(games.map(move |game| {
+                    game.map(|(_, moves)| Trajectory::replay_with(&moves, en_passant))
+                }))
             }
             Games::Stored(dataset, split) => {
                 let games = dataset.games(*split)?.take(total);
@@ -149,4 +174,35 @@ impl GameSource {
             }
         })
     }
+
+    /// Names the games at these places, as far as they have names.
+    ///
+    /// # Errors
+    /// If the games cannot be read again.
+    pub fn names(&self, places: &[u64]) -> anyhow::Result<Vec<Option<String>>> {
+        let mut names = vec![None; places.len()];
+        let Some(last) = places.iter().max() else { return Ok(names) };
+        let found: Box<dyn Iterator<Item = anyhow::Result<Option<String>>>> = match &self.games {
+            Games::Listed(games) => Box::new(games.iter().map(|(name, _)| Ok(name.clone()))),
+            Games::File(file) => Box::new(file.read()?.map(|game| Ok(Some(game?.0)))),
+            Games::Stored(dataset, split) => {
+                Box::new(dataset.games(*split)?.map(|game| Ok(Some(game?.id))))
+            }
+        };
+        for (place, name) in (0..=*last).zip(found) {
+            let name = name?;
+            for (at, wanted) in places.iter().enumerate() {
+                if *wanted == place {
+                    names[at] = name.clone();
+                }
+            }
+        }
+        Ok(names)
+    }
+}
+
+/// Who played: `Morphy - Isouard`.
+fn players(game: &ParsedGame) -> Option<String> {
+    let (white, black) = (game.tag("White")?, game.tag("Black")?);
+    Some(format!("{white} - {black}"))
 }

@@ -2,6 +2,7 @@
 //!
 //! The numbers come from `cwm_core`; this module opens files, keeps the second core busy, and shows progress.
 
+mod file;
 pub mod games;
 pub mod run;
 pub mod save;

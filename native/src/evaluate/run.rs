@@ -27,6 +27,8 @@ pub struct Job {
     pub sources: Vec<GameSource>,
     /// How the intervals are drawn.
     pub resampling: Resampling,
+    /// The worst games that the report lists of each subject on each source.
+    pub worst_games: usize,
 }
 
 /// Games that are replayed ahead of the tracker.
@@ -52,7 +54,7 @@ pub fn grade_all(job: &Job, progress: &Progress, stop: &Stop) -> anyhow::Result<
             let started = Instant::now();
             let grading = ahead(source.open()?, |games| {
                 let total = source.total();
-                subject.grade(dataset, source.info.en_passant, games, total, |event| {
+                subject.grade(&source.info, games, total, |event| {
                     show(&task, &event, &mut games_done);
                     if stop.requested() {
                         ControlFlow::Break(())
@@ -69,7 +71,14 @@ pub fn grade_all(job: &Job, progress: &Progress, stop: &Stop) -> anyhow::Result<
                     steps as f64 / secs.max(1e-9)
                 ));
             }
-            report.evaluations.push(Evaluation::new(tracker, dataset, &grading, job.resampling));
+            let mut evaluation = Evaluation::new(tracker, dataset, &grading, job.resampling);
+            let worst = &mut evaluation.worst_games;
+            worst.truncate(job.worst_games);
+            let places: Vec<u64> = worst.iter().map(|game| game.game).collect();
+            for (game, name) in worst.iter_mut().zip(source.names(&places)?) {
+                game.name = name;
+            }
+            report.evaluations.push(evaluation);
         }
     }
     Ok(report)

@@ -5,10 +5,10 @@ use std::{ops::ControlFlow, path::Path};
 use anyhow::Context;
 use cwm_core::{
     baseline::Baseline,
-    chess::{EnPassant, Trajectory},
-    evaluate::{BatchBudget, EvaluateError, Grading, evaluate},
+    chess::Trajectory,
+    evaluate::{BatchBudget, EvaluateError, Grading, evaluate_play},
     event::Event,
-    report::{TrackerInfo, TrackerKind},
+    report::{DatasetInfo, Source, TrackerInfo, TrackerKind},
     tracker::{Prediction, TrackError},
 };
 use cwm_models::{
@@ -126,27 +126,31 @@ impl Subject {
     /// If the tracker fails or the games cannot be read.
     pub fn grade(
         &self,
-        dataset: &str,
-        en_passant: EnPassant,
+        dataset: &DatasetInfo,
         games: Trajectories<'_>,
         games_total: u64,
         on_event: impl FnMut(Event) -> ControlFlow<()>,
     ) -> anyhow::Result<Grading> {
         let budget = BatchBudget::default();
         let total = Some(games_total);
+        let policy = match dataset.source {
+            Source::RuleStratum { policy, .. } => Some(policy),
+            _ => None,
+        };
+        let (name, en_passant) = (&dataset.name, dataset.en_passant);
         let graded = match &self.tracker {
             AnyTracker::Baseline(baseline) => {
                 let baseline = baseline.for_labels(en_passant);
-                block_on(evaluate(&baseline, dataset, games, total, budget, on_event))
+                block_on(evaluate_play(&baseline, name, policy, games, total, budget, on_event))
             }
             AnyTracker::Model(model) => {
-                block_on(evaluate(model, dataset, games, total, budget, on_event))
+                block_on(evaluate_play(model, name, policy, games, total, budget, on_event))
             }
         };
         graded.map_err(|error| match error {
             EvaluateError::Tracker(error) => self.failed(&error).into(),
             EvaluateError::Games { source, game } => {
-                source.context(format!("cannot read game {} of `{dataset}`", game + 1))
+                source.context(format!("cannot read game {} of `{name}`", game + 1))
             }
         })
     }

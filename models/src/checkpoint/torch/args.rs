@@ -18,7 +18,7 @@ const PLACE: &str = "the checkpoint's `args`";
 /// The reference's word for a family, and what reads its arguments.
 type Family = (&'static str, fn(&Fields<'_>) -> Result<Map<String, Json>, TorchError>);
 /// The architectures that are read.
-const FAMILIES: &[Family] = &[("transformer", transformer), ("slice", slice)];
+const FAMILIES: &[Family] = &[("transformer", transformer), ("slice", slice), ("gated_deltanet", gated_deltanet)];
 /// Beginnings of the names of arguments that belong to one architecture each.
 const PREFIXES: [(&str, &str); 4] = [
     ("slice_", "slice"),
@@ -131,5 +131,26 @@ fn slice(args: &Fields<'_>) -> Result<Map<String, Json>, TorchError> {
         ("init_std", "slice_init_std"),
     ];
     rename(&mut object, args, &pairs)?;
+    Ok(object)
+}
+
+fn gated_deltanet(args: &Fields<'_>) -> Result<Map<String, Json>, TorchError> {
+    demand(
+        args,
+        &[
+            ("gated_deltanet_use_gate", Field::Bool(true)),
+            ("gated_deltanet_use_short_conv", Field::Bool(true)),
+        ],
+    )?;
+    let mut object = with("gated_deltanet", args, &["d_model", "n_layers", "n_heads", "ff_mult"])?;
+    let pairs = [
+        ("head_dim", "gated_deltanet_head_dim"),
+        ("expand_v", "gated_deltanet_expand_v"),
+        ("conv_size", "gated_deltanet_conv_size"),
+        ("norm_eps", "gated_deltanet_norm_eps"),
+    ];
+    rename(&mut object, args, &pairs)?;
+    let negative = args.flag("gated_deltanet_allow_neg_eigval")?;
+    object.insert("allow_neg_eigval".into(), json!(negative));
     Ok(object)
 }

@@ -84,6 +84,14 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// A truth value.
+    pub(super) fn flag(&self, key: &str) -> Result<bool, TorchError> {
+        match self.required(key)? {
+            Field::Bool(value) => Ok(value),
+            found => Err(self.wrong(key, found, "a truth value")),
+        }
+    }
+
     /// Text.
     pub(super) fn text(&self, key: &str) -> Result<&'a str, TorchError> {
         match self.required(key)? {
