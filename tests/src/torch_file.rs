@@ -275,17 +275,23 @@ impl TorchFile {
             ("max_steps", Item::None),
         ]);
         args.extend(entries([("slice_block_size", Item::Int(4)), ("cpu", Item::Bool(true))]));
+        let vocabulary = [shape.move_vocab, shape.start_move_id.into(), shape.pad_move_id.into()];
+        Self::of(args, vocabulary, tensors)
+    }
+
+    /// A checkpoint with these arguments and tensors; of the vocabulary its size, START and PAD.
+    pub fn of(args: Vec<(Item, Item)>, vocabulary: [usize; 3], tensors: &Parameters) -> Self {
+        let [move_vocab, start, pad] = vocabulary.map(|value| Item::Int(value as i64));
         let spec = entries([
-            ("move_vocab", int(shape.move_vocab)),
-            ("start_move_id", int(shape.start_move_id.into())),
-            ("pad_move_id", int(shape.pad_move_id.into())),
+            ("move_vocab", move_vocab),
+            ("start_move_id", start),
+            ("pad_move_id", pad),
             ("state_len", Item::Int(75)),
             ("piece_symbols", Item::List(vec![".".into(), "P".into()])),
         ]);
         let mut model = Vec::new();
         let mut storages = Vec::new();
-        for (index, (name, _)) in config.parameter_shapes().iter().enumerate() {
-            let tensor = &tensors[name];
+        for (index, (name, tensor)) in tensors.iter().enumerate() {
             let key = index.to_string();
             model.push((name.as_str().into(), Item::Tensor(View::whole(&key, &tensor.shape))));
             storages.push((key, tensor.data.iter().flat_map(|v| v.to_le_bytes()).collect()));

@@ -1,15 +1,20 @@
 //! The reference's PyTorch checkpoints: what is in them is read, what is wrong with them is named.
 
+use std::fs;
+
 use cwm_models::{
     ModelConfig, NamedTensor, Parameters, TransformerConfig,
     checkpoint::{Checkpoint, Dtype, EmbeddingRows, FileKind, WriteOptions, write},
 };
 use cwm_tests::{
+    cwm::fixture,
     fuzz_bodies::{tiny_config, tiny_torch},
     memory::requested_by,
     torch_file::{Item, TorchFile, zip},
 };
 use half::f16;
+use safetensors::SafeTensors;
+use serde_json::Value;
 
 use crate::torch_faults::{sound, tensors};
 
@@ -96,8 +101,8 @@ fn other_ways_to_write_the_same_are_read() {
     // Numbers as f16 are exact.
     let mut file = sound();
     for (key, bytes) in &mut file.storages {
-        let (name, _) = tiny_config().parameter_shapes().swap_remove(key.parse().unwrap());
-        let halves = tensors()[&name].data.clone();
+        let (_, tensor) = tensors().into_iter().nth(key.parse().unwrap()).unwrap();
+        let halves = tensor.data;
         *bytes = halves.iter().flat_map(|v| f16::from_f32(*v).to_le_bytes()).collect();
     }
     for (name, _) in tiny_config().parameter_shapes() {
@@ -210,6 +215,89 @@ fn any_small_transformer_comes_back_bit_for_bit() {
         for (name, tensor) in &tensors {
             let bits = |t: &NamedTensor| t.data.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
             assert_eq!(bits(tensor), bits(&checkpoint.tensors[name]), "{name}");
+        }
+    }
+}
+
+/// The arguments of every golden model, as the reference's command line takes them, give its config.
+#[test]
+fn every_family_is_read_by_its_arguments() {
+    let mut folders: Vec<_> = fs::read_dir(fixture("models"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("weights.safetensors").is_file())
+        .collect();
+    folders.sort();
+    assert!(folders.len() >= 5, "{folders:?}");
+    for folder in folders {
+        let json = fs::read(folder.join("config.json")).unwrap();
+        let settings: Value = serde_json::from_slice(&json).unwrap();
+        let args = settings.as_object().unwrap().iter().filter_map(|(key, value)| {
+            let value = match value {
+                Value::Null => Item::None,
+                Value::Bool(value) => Item::Bool(*value),
+                Value::Number(n) => {
+                    n.as_i64().map_or_else(|| Item::Float(n.as_f64().unwrap()), Item::Int)
+                }
+                Value::String(text) => Item::Str(text.clone()),
+                // What the reference makes of the arguments is no argument.
+                _ => return None,
+            };
+            Some((key.as_str().into(), value))
+        });
+        let number = |key: &str| settings[key].as_u64().unwrap() as usize;
+        let vocabulary = ["move_vocab", "start_move_id", "pad_move_id"].map(number);
+        let bytes = fs::read(folder.join("weights.safetensors")).unwrap();
+        let tensors: Parameters = SafeTensors::deserialize(&bytes)
+            .unwrap()
+            .tensors()
+            .into_iter()
+            .map(|(name, view)| {
+                let data =
+                    view.data().as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+                (name, NamedTensor { shape: view.shape().to_vec(), data })
+            })
+            .collect();
+        let mut file = TorchFile::of(args.collect(), vocabulary, &tensors);
+        let checkpoint = read(&file.bytes());
+        assert!(checkpoint.tensors == tensors, "{}", folder.display());
+        let config: Value = serde_json::from_str(&checkpoint.config.to_json()).unwrap();
+        for (ours, theirs) in [
+            ("d_model", "d_model"),
+            ("n_layers", "n_layers"),
+            ("n_heads", "n_heads"),
+            ("ff_mult", "ff_mult"),
+            ("dropout", "dropout"),
+            ("block_size", "slice_block_size"),
+            ("scale", "slice_scale"),
+            ("init_std", "slice_init_std"),
+            ("head_dim", "gated_deltanet_head_dim"),
+            ("expand_v", "gated_deltanet_expand_v"),
+            ("allow_neg_eigval", "gated_deltanet_allow_neg_eigval"),
+            ("conv_size", "gated_deltanet_conv_size"),
+            ("norm_eps", "gated_deltanet_norm_eps"),
+            ("d_state", "mamba_d_state"),
+            ("d_conv", "mamba_d_conv"),
+            ("expand", "mamba_expand"),
+            ("headdim", "mamba_headdim"),
+            ("mimo_rank", "mamba3_mimo_rank"),
+        ] {
+            if !config[ours].is_null() {
+                assert_eq!(config[ours], settings[theirs], "{ours} of {}", folder.display());
+            }
+        }
+        // A variant outside the benchmark is refused by the argument's name.
+        let odd = [
+            ("slice", "slice_final_norm"),
+            ("gated_deltanet", "gated_deltanet_use_gate"),
+            ("mamba", "mamba_rms_norm"),
+        ];
+        if let Some((_, key)) = odd.iter().find(|(arch, _)| settings["arch"] == *arch) {
+            let flag = file.within("args", key);
+            *flag = Item::Bool(*flag != Item::Bool(true));
+            let error = Checkpoint::read_any_vocabulary(&file.bytes(), None).unwrap_err();
+            assert_eq!(error.code(), "CKPT-PT-ARGUMENT");
+            assert!(error.to_string().contains(&format!("`args.{key}`")), "{error}");
         }
     }
 }

@@ -18,7 +18,8 @@ const PLACE: &str = "the checkpoint's `args`";
 /// The reference's word for a family, and what reads its arguments.
 type Family = (&'static str, fn(&Fields<'_>) -> Result<Map<String, Json>, TorchError>);
 /// The architectures that are read.
-const FAMILIES: &[Family] = &[("transformer", transformer), ("slice", slice), ("gated_deltanet", gated_deltanet)];
+const FAMILIES: &[Family] =
+    &[("transformer", transformer), ("slice", slice), ("gated_deltanet", gated_deltanet)];
 /// Beginnings of the names of arguments that belong to one architecture each.
 const PREFIXES: [(&str, &str); 4] = [
     ("slice_", "slice"),
