@@ -18,8 +18,12 @@ const PLACE: &str = "the checkpoint's `args`";
 /// The reference's word for a family, and what reads its arguments.
 type Family = (&'static str, fn(&Fields<'_>) -> Result<Map<String, Json>, TorchError>);
 /// The architectures that are read.
-const FAMILIES: &[Family] =
-    &[("transformer", transformer), ("slice", slice), ("gated_deltanet", gated_deltanet)];
+const FAMILIES: &[Family] = &[
+    ("transformer", transformer),
+    ("slice", slice),
+    ("gated_deltanet", gated_deltanet),
+    ("mamba", mamba),
+];
 /// Beginnings of the names of arguments that belong to one architecture each.
 const PREFIXES: [(&str, &str); 4] = [
     ("slice_", "slice"),
@@ -153,5 +157,42 @@ fn gated_deltanet(args: &Fields<'_>) -> Result<Map<String, Json>, TorchError> {
     rename(&mut object, args, &pairs)?;
     let negative = args.flag("gated_deltanet_allow_neg_eigval")?;
     object.insert("allow_neg_eigval".into(), json!(negative));
+    Ok(object)
+}
+
+fn mamba(args: &Fields<'_>) -> Result<Map<String, Json>, TorchError> {
+    demand(
+        args,
+        &[
+            ("mamba_ngroups", Field::Int(1)),
+            ("mamba_d_intermediate", Field::None),
+            ("mamba_rms_norm", Field::Bool(true)),
+            ("mamba_norm_eps", Field::Float(1e-5)),
+            ("mamba3_rope_fraction", Field::Float(0.5)),
+            ("mamba3_is_outproj_norm", Field::Bool(false)),
+        ],
+    )?;
+    let family = match args.text("mamba_variant")? {
+        "mamba-2" => "mamba2",
+        "mamba-3" => "mamba3",
+        other => {
+            return Err(TorchError::Argument {
+                key: "mamba_variant".into(),
+                found: quoted(other),
+                supported: "mamba-2 or mamba-3".into(),
+            });
+        }
+    };
+    let mut object = with(family, args, &["d_model", "n_layers", "ff_mult", "dropout"])?;
+    rename(&mut object, args, &[("expand", "mamba_expand"), ("headdim", "mamba_headdim")])?;
+    // Where the command line names no state width, the reference's default is ours.
+    if args.required("mamba_d_state")? != Field::None {
+        rename(&mut object, args, &[("d_state", "mamba_d_state")])?;
+    }
+    if family == "mamba2" {
+        rename(&mut object, args, &[("d_conv", "mamba_d_conv")])?;
+    } else if args.flag("mamba3_is_mimo")? {
+        rename(&mut object, args, &[("mimo_rank", "mamba3_mimo_rank")])?;
+    }
     Ok(object)
 }
