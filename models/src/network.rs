@@ -1,6 +1,6 @@
 //! What a network of any family can do, and the choice among families.
 //!
-//! To add a family: implement [`SequenceNetwork`] for its module and name it in the call of `networks!` below, by the
+//! To add a family: implement `SequenceNetwork` for its module and name it in the call of `networks!` below, by the
 //! variant of [`ModelConfig`] that describes it. Everything else of the crate, training and checkpoints included, works
 //! through this trait.
 

@@ -1,8 +1,8 @@
 //! A model's shape by family, as it stands in presets, checkpoints and run directories (paper, section 3.2).
 
 //!
-//! To add a family: a struct of its numbers that implements [`shape::Shape`], a variant of [`ModelConfig`], a line in
-//! [`ModelConfig::shape`] and one in [`ModelConfig::samples`]. Its network then goes into [`crate::network`].
+//! To add a family: a struct of its numbers that implements `shape::Shape`, a variant of [`ModelConfig`], a line in
+//! `ModelConfig::shape` and one in `ModelConfig::samples`. Its network then goes into [`crate::network`].
 
 mod shape;
 mod transformer;

@@ -4,7 +4,7 @@
 //! Both stand in one frame: embedding, then blocks of norm, mixer, norm and a gated MLP on a residual stream, a norm and
 //! the state head. Dropout is of embeddings alone, as in the reference. The mixers are worded in
 //! [`crate::kernel::mamba::mamba2`] and [`crate::kernel::mamba::mamba3`]; the portable forms of both are here, as
-//! compositions of Burn's operations: their parts in [`portable`], the scan that they share in [`scan`].
+//! compositions of Burn's operations: their parts in `portable`, the scan that they share in `scan`.
 //!
 //! Mamba-3 comes with one input a step (SISO) or R of them (MIMO). The paper's text says MIMO of rank 4 with states of 128
 //! numbers, but the counts of its Table 4 and the presets of the reference are those of SISO; with MIMO of rank 4 the

@@ -1,7 +1,7 @@
 //! The reference's own checkpoints (`latest.pt`), read without running any of their code.
 //!
-//! A file of `torch.save` is a zip archive ([`archive`]) that holds a pickle and the bytes of each storage. The pickle is
-//! read by a machine that makes values and calls nothing ([`pickle`], [`globals`]); a file that asks for any other class
+//! A file of `torch.save` is a zip archive (`archive`) that holds a pickle and the bytes of each storage. The pickle is
+//! read by a machine that makes values and calls nothing (`pickle`, `globals`); a file that asks for any other class
 //! than those a checkpoint is made of is refused, by name. The payload is a dict: `model` (tensors under the reference's
 //! names), `args` (the command line), `spec` (the vocabulary), `step`, `epoch`, `torch_version`, and the optimiser's state,
 //! which is not looked into.
