@@ -94,12 +94,10 @@ fn blocks(
         id_key: IdKey::new(b""),
         quirks: false,
     };
-    let found = blocks_of(source, rules.quirks)?;
-    let (format, blocks) =
-        found.map(|(format, blocks)| (Some(format), Some(blocks))).unwrap_or_default();
-    Ok(blocks.into_iter().flatten().filter_map(move |block| {
-        Some(block.map(|block| {
-            format.map(|format| parse_block(&block, format, &rules)).unwrap_or_default()
-        }))
+    // An empty file has no format and no blocks.
+    let (format, blocks) = blocks_of(source, rules.quirks)?.unzip();
+    Ok(blocks.into_iter().flatten().map(move |block| {
+        let block = block?;
+        Ok(format.map(|format| parse_block(&block, format, &rules)).unwrap_or_default())
     }))
 }
