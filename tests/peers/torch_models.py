@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from torch_mamba import mamba2, mamba3
+
 VOCAB, LOGITS = 20482, 1878
 
 
@@ -150,6 +152,11 @@ def of_config(config):
             return Transformer(width, layers, config["n_heads"], factor)
         case "slice":
             return Slice(width, layers, config["block_size"], factor, scale=config["scale"])
+        case "mamba2" | "mamba3":
+            mixer = {"n": config["d_state"], "p": config["headdim"], "expand": config["expand"]}
+            if config["family"] == "mamba2":
+                return mamba2(width, layers, factor, taps=config["d_conv"], **mixer)
+            return mamba3(width, layers, config.get("mimo_rank"), factor, **mixer)
         case family:
             raise ValueError(f"no {family} is written down here yet")
 
@@ -161,4 +168,10 @@ MODELS = {
     "slice-d256": lambda: Slice(256, 2, 8),
     "slice-diagonal-d128": lambda: Slice(128, 1, 1),
     "slice-diagonal-d256": lambda: Slice(256, 2, 1),
+    "mamba2-d128": lambda: mamba2(128, 1),
+    "mamba2-d256": lambda: mamba2(256, 2),
+    "mamba3-d128": lambda: mamba3(128, 1),
+    "mamba3-d256": lambda: mamba3(256, 2),
+    "mamba3-mimo4-d128": lambda: mamba3(128, 1, 4),
+    "mamba3-mimo4-d256": lambda: mamba3(256, 2, 4),
 }

@@ -4,7 +4,7 @@
 //! ```text
 //! cargo bench --workspace --bench mixers                     # every family at d128/l1 and d256/l2
 //! cargo bench --workspace --bench mixers -- slice-d128       # these presets
-//! cargo bench --workspace --bench mixers -- slice-d128 --chunks   # the portable form by length of chunk
+//! cargo bench --workspace --bench mixers -- slice-d128 --chunks   # both forms by length of chunk
 //! cargo bench --workspace --bench mixers -- slice-d128 --json     # the fused form on one core, one JSON line
 //! ```
 //!
@@ -148,22 +148,30 @@ impl Measured {
     }
 }
 
-/// The portable form's speed by length of chunk.
+/// Both forms' speed on one core by length of chunk; a form without chunks does not care.
 fn chunks(name: &str, games: &Games) {
-    println!("{name}: portable form, valid steps/s on all cores");
-    println!("{:>8} {:>10} {:>10}", "chunk", "training", "grading");
+    println!("{name}: valid steps/s on one core, training and grading");
+    println!("{:>8} {:>10} {:>10} {:>10} {:>10}", "chunk", "fused", "", "portable", "");
     let batch = games.batch();
     let trajectories = games.trajectories();
     let trajectories: Vec<_> = trajectories.iter().collect();
     let steps = batch.valid_steps() as f64;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("one thread");
     for chunk in [4, 8, 16, 32, 64, 128, 256] {
+        print!("{chunk:8}");
         let Some(model) = model(name) else { return };
-        let mut trainer = trainer(model.into_portable().with_chunk_steps(chunk));
-        let predictor = trainer.predictor();
-        let train = best_secs(wall_secs, || trainer.step(&batch).expect("a valid batch"));
-        let grade =
-            best_secs(wall_secs, || ready(predictor.grade(&trajectories)).expect("the CPU"));
-        println!("{chunk:8} {:10.0} {:10.0}", steps / train, steps / grade);
+        for model in [model.clone(), model.into_portable()] {
+            let mut trainer = trainer(model.with_chunk_steps(chunk));
+            let predictor = trainer.predictor();
+            let [train, grade] = pool.install(|| {
+                let train = || trainer.step(&batch).expect("a valid batch");
+                let train_secs = best_secs(thread_secs, train);
+                let grade = || ready(predictor.grade(&trajectories)).expect("the CPU");
+                [train_secs, best_secs(thread_secs, grade)]
+            });
+            print!(" {:10.0} {:10.0}", steps / train, steps / grade);
+        }
+        println!();
     }
 }
 
