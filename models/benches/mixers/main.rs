@@ -4,7 +4,7 @@
 //! ```text
 //! cargo bench --workspace --bench mixers                     # every family at d128/l1 and d256/l2
 //! cargo bench --workspace --bench mixers -- slice-d128       # these presets
-//! cargo bench --workspace --bench mixers -- slice-d128 --chunks   # both forms by length of chunk
+//! cargo bench --workspace --bench mixers -- slice-d128 --chunks   # both forms by length of chunk; --chunks=8,16 for these
 //! cargo bench --workspace --bench mixers -- slice-d128 --json     # the fused form on one core, one JSON line
 //! ```
 //!
@@ -149,7 +149,7 @@ impl Measured {
 }
 
 /// Both forms' speed on one core by length of chunk; a form without chunks does not care.
-fn chunks(name: &str, games: &Games) {
+fn chunks(name: &str, games: &Games, lengths: &[usize]) {
     println!("{name}: valid steps/s on one core, training and grading");
     println!("{:>8} {:>10} {:>10} {:>10} {:>10}", "chunk", "fused", "", "portable", "");
     let batch = games.batch();
@@ -157,7 +157,7 @@ fn chunks(name: &str, games: &Games) {
     let trajectories: Vec<_> = trajectories.iter().collect();
     let steps = batch.valid_steps() as f64;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("one thread");
-    for chunk in [4, 8, 16, 32, 64, 128, 256] {
+    for &chunk in lengths {
         print!("{chunk:8}");
         let Some(model) = model(name) else { return };
         for model in [model.clone(), model.into_portable()] {
@@ -185,8 +185,12 @@ fn main() {
         names = sizes.map(str::to_string).collect();
     }
     let games = Games::open();
-    if flag("--chunks") {
-        names.iter().for_each(|name| chunks(name, &games));
+    if let Some(flag) = flags.iter().find(|flag| flag.starts_with("--chunks")) {
+        let lengths: Vec<usize> = match flag.split_once('=') {
+            Some((_, list)) => list.split(',').map(|n| n.parse().expect("a number")).collect(),
+            None => vec![4, 8, 16, 32, 64, 128, 256],
+        };
+        names.iter().for_each(|name| chunks(name, &games, &lengths));
         return;
     }
     let peak = best_flop_per_sec();

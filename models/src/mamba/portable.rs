@@ -34,9 +34,10 @@ impl Padding {
         let mut padded = vec![rows as i32; count * steps];
         let mut packed = Vec::with_capacity(rows);
         for (game, &length) in games.lengths.iter().enumerate() {
-            for place in game * steps..game * steps + length as usize {
-                padded[place] = packed.len() as i32;
-                packed.push(place as i32);
+            let first = game * steps;
+            for (step, row) in padded[first..][..length as usize].iter_mut().enumerate() {
+                *row = packed.len() as i32;
+                packed.push((first + step) as i32);
             }
         }
         let index = |rows: Vec<i32>| {
