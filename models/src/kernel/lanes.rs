@@ -1,22 +1,15 @@
-//! Elementwise loops over slices of any length, [`COLUMNS`] numbers at a time and then the rest.
+//! Elementwise loops over equally long slices, inlined into their callers and so compiled for the instruction set that a
+//! caller's `multiversion` picks.
 //!
-//! Left to itself a compiler takes such a loop four vectors at a time and what remains one by one, which is most of a
-//! head's 48 or 96 channels. All slices of a call are equally long; the loops are inlined into their callers, and so
-//! compiled for the instruction set that a caller's `multiversion` picks.
+//! Plain loops on purpose: taken in groups of a vector's size, short bodies are unrolled first, and what remains is
+//! vectorised across groups, with a gather for every number.
 
 use super::math::COLUMNS;
 
 /// `out[i] = f(out[i], a[i])`.
 #[inline(always)]
 pub fn update1(out: &mut [f32], a: &[f32], f: impl Fn(f32, f32) -> f32) {
-    let (out, out_tail) = out.as_chunks_mut::<COLUMNS>();
-    let (a, a_tail) = a.as_chunks::<COLUMNS>();
     for (out, a) in out.iter_mut().zip(a) {
-        for i in 0..COLUMNS {
-            out[i] = f(out[i], a[i]);
-        }
-    }
-    for (out, a) in out_tail.iter_mut().zip(a_tail) {
         *out = f(*out, *a);
     }
 }
@@ -24,33 +17,20 @@ pub fn update1(out: &mut [f32], a: &[f32], f: impl Fn(f32, f32) -> f32) {
 /// `out[i] = f(out[i], a[i], b[i])`.
 #[inline(always)]
 pub fn update2(out: &mut [f32], a: &[f32], b: &[f32], f: impl Fn(f32, f32, f32) -> f32) {
-    let (out, out_tail) = out.as_chunks_mut::<COLUMNS>();
-    let (a, a_tail) = a.as_chunks::<COLUMNS>();
-    let (b, b_tail) = b.as_chunks::<COLUMNS>();
-    for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
-        for i in 0..COLUMNS {
-            out[i] = f(out[i], a[i], b[i]);
-        }
-    }
-    for ((out, a), b) in out_tail.iter_mut().zip(a_tail).zip(b_tail) {
-        *out = f(*out, *a, *b);
+    let n = out.len();
+    let (out, a, b) = (&mut out[..n], &a[..n], &b[..n]);
+    for i in 0..n {
+        out[i] = f(out[i], a[i], b[i]);
     }
 }
 
 /// `out[i] = f(out[i], a[i], b[i], c[i])`.
 #[inline(always)]
 pub fn update3(out: &mut [f32], [a, b, c]: [&[f32]; 3], f: impl Fn(f32, f32, f32, f32) -> f32) {
-    let (out, out_tail) = out.as_chunks_mut::<COLUMNS>();
-    let (a, a_tail) = a.as_chunks::<COLUMNS>();
-    let (b, b_tail) = b.as_chunks::<COLUMNS>();
-    let (c, c_tail) = c.as_chunks::<COLUMNS>();
-    for (((out, a), b), c) in out.iter_mut().zip(a).zip(b).zip(c) {
-        for i in 0..COLUMNS {
-            out[i] = f(out[i], a[i], b[i], c[i]);
-        }
-    }
-    for (((out, a), b), c) in out_tail.iter_mut().zip(a_tail).zip(b_tail).zip(c_tail) {
-        *out = f(*out, *a, *b, *c);
+    let n = out.len();
+    let (out, a, b, c) = (&mut out[..n], &a[..n], &b[..n], &c[..n]);
+    for i in 0..n {
+        out[i] = f(out[i], a[i], b[i], c[i]);
     }
 }
 
