@@ -4,7 +4,7 @@ use multiversion::multiversion;
 
 use super::{
     Head, Saved, Shape, Weights,
-    chunk::{Chunk, Trace, Workspace},
+    chunk::{Chunk, ChunkGradients, Trace, Workspace},
     conv,
     gate::Scalars,
     norm,
@@ -100,9 +100,11 @@ pub fn backward(dy: &[f32], u: &[f32], weights: Weights, shape: Shape, saved: &S
                     trace,
                     &mut d_state,
                     end == steps,
-                    &mut d_inputs.queries_keys[2 * start * key..2 * end * key],
-                    &mut d_inputs.values[rows],
-                    &mut d_scalars.beta[start..end],
+                    ChunkGradients {
+                        queries_keys: &mut d_inputs.queries_keys[2 * start * key..2 * end * key],
+                        values: &mut d_inputs.values[rows],
+                        beta: &mut d_scalars.beta[start..end],
+                    },
                 );
             }
             let through = [outputs, d_outputs, &inputs.values, &d_inputs.values];

@@ -87,6 +87,16 @@ pub struct Trace<'a> {
     pub d_outputs: &'a [f32],
 }
 
+/// Where [`Workspace::backward`] puts gradients.
+pub struct ChunkGradients<'a> {
+    /// `[2n, K]`: queries, then keys.
+    pub queries_keys: &'a mut [f32],
+    /// `[n, V]`.
+    pub values: &'a mut [f32],
+    /// `[n]`: strengths.
+    pub beta: &'a mut [f32],
+}
+
 impl Workspace {
     /// Room for chunks of up to `steps` steps.
     pub fn new(steps: usize, key: usize, value: usize, backward: bool) -> Self {
@@ -139,18 +149,18 @@ impl Workspace {
         }
     }
 
-    /// From the gradient `d_state` of the recurrent state after the chunk (absent if there is nothing behind it) to that of
-    /// the state before it, in place; and to gradients of queries and keys `[2n, K]`, of values `[n, V]` and of strengths.
+    /// From the gradient `d_state` of the recurrent state after the chunk (not read if the chunk is the `last`) to that of
+    /// the state before it, in place, and to those of the chunk's inputs.
     pub fn backward(
         &mut self,
         chunk: Chunk,
         trace: Trace,
         d_state: &mut [f32],
         last: bool,
-        d_queries_keys: &mut [f32],
-        d_values: &mut [f32],
-        d_beta: &mut [f32],
+        gradients: ChunkGradients,
     ) {
+        let ChunkGradients { queries_keys: d_queries_keys, values: d_values, beta: d_beta } =
+            gradients;
         let Chunk { key, value, .. } = chunk;
         let n = chunk.steps();
         self.mix(chunk);
