@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from torch_gated_deltanet import GatedDeltaNet
 from torch_mamba import mamba2, mamba3
 
 VOCAB, LOGITS = 20482, 1878
@@ -157,6 +158,12 @@ def of_config(config):
             if config["family"] == "mamba2":
                 return mamba2(width, layers, factor, taps=config["d_conv"], **mixer)
             return mamba3(width, layers, config.get("mimo_rank"), factor, **mixer)
+        case "gated_deltanet":
+            sizes = config["head_dim"], config["expand_v"], config["conv_size"]
+            scale = 2.0 if config["allow_neg_eigval"] else 1.0
+            return GatedDeltaNet(
+                width, layers, config["n_heads"], factor, *sizes, scale=scale, eps=config["norm_eps"]
+            )
         case family:
             raise ValueError(f"no {family} is written down here yet")
 
@@ -174,4 +181,6 @@ MODELS = {
     "mamba3-d256": lambda: mamba3(256, 2),
     "mamba3-mimo4-d128": lambda: mamba3(128, 1, 4),
     "mamba3-mimo4-d256": lambda: mamba3(256, 2, 4),
+    "gated-deltanet-d128": lambda: GatedDeltaNet(128, 1, 2),
+    "gated-deltanet-d256": lambda: GatedDeltaNet(256, 2, 4),
 }

@@ -272,6 +272,16 @@ mod tests {
     }
 
     #[test]
+    fn gates_start_where_the_references_do() {
+        let softplus = |x: f64| x.exp().ln_1p();
+        for (uniform, step) in [(0.0, 0.001), (0.5, 0.01), (1.0, 0.1)] {
+            assert!((softplus(initial_dt_bias(uniform)) / step - 1.0).abs() < 1e-9);
+        }
+        assert!((initial_a_log(0.5) - 8.0_f64.ln()).abs() < 1e-12);
+        assert!(initial_a_log(0.0).is_finite());
+    }
+
+    #[test]
     fn names_tell_the_ablation() {
         let mut config = GatedDeltaNetConfig::new(128, 1, 2);
         assert_eq!(ModelConfig::GatedDeltaNet(config.clone()).variant(), "gated_deltanet");

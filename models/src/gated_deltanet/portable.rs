@@ -237,3 +237,26 @@ fn inverse(lower: Tensor<4>, masks: &Masks) -> Tensor<4> {
     }
     inverse
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The worst that keys can do: all the same, each correction twice as large as the error. Powers of the matrix reach
+    /// 10^17 here.
+    #[test]
+    fn equal_keys_at_full_strength_are_inverted_exactly() {
+        let device = Device::flex();
+        for chunk in [1, 2, 5, 32, 64, 100] {
+            let masks = Masks { chunk, device: &device };
+            let inverse = inverse(masks.lower(1).mul_scalar(2.0), &masks);
+            let inverse: Vec<f32> = inverse.into_data().try_into_vec().unwrap();
+            for (i, x) in inverse.into_iter().enumerate() {
+                let (row, col) = (i / chunk, i % chunk);
+                let sign = if (row + col) % 2 == 0 { 2.0 } else { -2.0 };
+                let expected = if row > col { sign } else { f32::from(u8::from(row == col)) };
+                assert_eq!(x, expected, "row {row}, column {col} of {chunk}");
+            }
+        }
+    }
+}
