@@ -27,6 +27,7 @@ const session = new Session(new App(), {
     grade.render(view)
   },
   toast: message => shell.toast(message),
+  chart: chart => grade.addChart(chart),
   broken: error => shell.broken(error),
 })
 shell = new Shell(session, App.keys())

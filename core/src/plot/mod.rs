@@ -35,38 +35,77 @@ pub struct Chart {
     pub svg: String,
 }
 
-/// Every chart of a report: three for each dataset, and an error map for each model on it.
+/// A chart that a report has, not drawn yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The name that its file gets, without ending.
+    pub name: String,
+    dataset: String,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    PrefixBins,
+    LabelGroups,
+    FirstMistakes,
+    /// Of a tracker.
+    ErrorMap(String),
+}
+
+/// The charts of a report: three for each dataset, and an error map for each model on it.
+pub fn plan(report: &EvalReport) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for dataset in &report.datasets {
+        let graded = |name: &str| report.evaluation(name, &dataset.name).is_some();
+        if !report.trackers.iter().any(|tracker| graded(&tracker.name)) {
+            continue;
+        }
+        let mut add = |name: &str, kind: Kind| {
+            let name = format!("{}-{name}", slug(&dataset.name));
+            plans.push(Plan { name, dataset: dataset.name.clone(), kind });
+        };
+        add("prefix-bins", Kind::PrefixBins);
+        add("label-groups", Kind::LabelGroups);
+        add("first-mistakes", Kind::FirstMistakes);
+        for tracker in &report.trackers {
+            if matches!(tracker.kind, TrackerKind::Model(_)) && graded(&tracker.name) {
+                let name = format!("error-map-{}", slug(&tracker.name));
+                add(&name, Kind::ErrorMap(tracker.name.clone()));
+            }
+        }
+    }
+    plans
+}
+
+impl Plan {
+    /// Draws the chart of the report that it was planned for.
+    ///
+    /// # Errors
+    /// [`PlotError`] if the chart cannot be drawn, or the report holds no such grades.
+    pub fn draw(&self, report: &EvalReport) -> Result<Chart, PlotError> {
+        let evaluation = |tracker: &str| report.evaluation(tracker, &self.dataset);
+        let graded: Vec<&Evaluation> =
+            report.trackers.iter().filter_map(|tracker| evaluation(&tracker.name)).collect();
+        let svg = match &self.kind {
+            Kind::PrefixBins => prefix_bins(&self.dataset, &graded),
+            Kind::LabelGroups => label_groups(&self.dataset, &graded),
+            Kind::FirstMistakes => first_mistakes(&self.dataset, &graded),
+            Kind::ErrorMap(tracker) => match evaluation(tracker) {
+                Some(evaluation) => error_map(evaluation),
+                None => Err(PlotError { chart: self.name.clone(), reason: "no grades".into() }),
+            },
+        }?;
+        Ok(Chart { name: self.name.clone(), svg })
+    }
+}
+
+/// Every chart of a report, in the order of [`plan`].
 ///
 /// # Errors
 /// [`PlotError`] for the first chart that cannot be drawn.
 pub fn charts(report: &EvalReport) -> Result<Vec<Chart>, PlotError> {
-    let mut charts: Vec<Chart> = Vec::new();
-    for dataset in &report.datasets {
-        let graded: Vec<&Evaluation> = report
-            .trackers
-            .iter()
-            .filter_map(|tracker| report.evaluation(&tracker.name, &dataset.name))
-            .collect();
-        if graded.is_empty() {
-            continue;
-        }
-        let name = |kind: &str| format!("{}-{kind}", slug(&dataset.name));
-        let drawn = [
-            (name("prefix-bins"), prefix_bins(&dataset.name, &graded)?),
-            (name("label-groups"), label_groups(&dataset.name, &graded)?),
-            (name("first-mistakes"), first_mistakes(&dataset.name, &graded)?),
-        ];
-        charts.extend(drawn.into_iter().map(|(name, svg)| Chart { name, svg }));
-        for tracker in &report.trackers {
-            if let TrackerKind::Model(_) = tracker.kind
-                && let Some(evaluation) = report.evaluation(&tracker.name, &dataset.name)
-            {
-                let name = name(&format!("error-map-{}", slug(&tracker.name)));
-                charts.push(Chart { name, svg: error_map(evaluation)? });
-            }
-        }
-    }
-    Ok(charts)
+    plan(report).iter().map(|plan| plan.draw(report)).collect()
 }
 
 /// A name as part of a file name.

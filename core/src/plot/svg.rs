@@ -45,9 +45,9 @@ impl Marks {
         let (width, height) = ((right - left).max(3), (bottom - top).max(3));
         let value = escape(value);
         // Writing to a string cannot fail.
-        let _ = write!(
+        let _ = writeln!(
             self.0,
-            "<rect x=\"{left}\" y=\"{}\" width=\"{width}\" height=\"{height}\" data-value=\"{value}\"><title>{value}</title></rect>\n",
+            "<rect x=\"{left}\" y=\"{}\" width=\"{width}\" height=\"{height}\" data-value=\"{value}\"><title>{value}</title></rect>",
             top.min(bottom - height),
         );
     }

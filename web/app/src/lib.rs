@@ -17,6 +17,7 @@ pub mod link;
 pub mod message;
 pub mod seat;
 pub mod session;
+pub mod view;
 
 /// The version of cwm that the page was built from.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -282,6 +282,18 @@ pub enum Effect {
     FocusInput,
     /// Empty the input box.
     ClearInput,
+    /// Show a chart.
+    Chart {
+        /// Whether it is a report's first: it takes the place of the charts of others.
+        first: bool,
+        /// The chart.
+        chart: Box<crate::grade::ChartView>,
+    },
+    /// Carry out a command, but let other work come first.
+    Later {
+        /// The command, as JSON.
+        command: &'static str,
+    },
     /// Save a file.
     Save {
         /// Its name.

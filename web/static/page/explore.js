@@ -12,6 +12,9 @@ const fill = (select, groups, value) => {
   select.value = value
 }
 
+/** Moves that are added to the list in one go. */
+const MOVES_AT_ONCE = 120
+
 export class Explore {
   constructor(session) {
     this.session = session
@@ -129,23 +132,37 @@ export class Explore {
   renderLine(line) {
     say(byId('game-title'), line.title)
     say(byId('game-about'), line.about)
-    this.result = line.result
-    const items = []
     this.buttons = []
-    line.sans.forEach((san, at) => {
-      if (at % 2 === 0) items.push(h('li', {}, h('span', { class: 'number', 'aria-hidden': 'true' }, `${at / 2 + 1}.`)))
-      const button = h('button', { type: 'button', class: 'move', tabindex: '-1', data: { ply: String(at + 1) } }, san)
-      this.buttons.push(button)
-      items.at(-1).append(button)
-    })
-    if (line.result !== '*') items.push(h('li', { class: 'result' }, line.result))
-    byId('moves').replaceChildren(...items)
-    if (line.sans.length === 0) byId('moves').append(h('li', { class: 'muted' }, 'no moves yet'))
+    const list = byId('moves')
+    list.replaceChildren()
+    if (line.sans.length === 0) list.append(h('li', { class: 'muted' }, 'no moves yet'))
+    this.appendMoves(line, 0)
     if (line.origin.from === 'random') {
       byId('seed').value = ''
       byId('seed').placeholder = line.origin.seed
     }
+  }
+
+  // Long games are appended in slices, so that nothing else has to wait.
+  appendMoves(line, from) {
+    const to = Math.min(from + MOVES_AT_ONCE, line.sans.length)
+    const list = byId('moves')
+    for (let at = from; at < to; at++) {
+      if (at % 2 === 0) list.append(h('li', {}, h('span', { class: 'number', 'aria-hidden': 'true' }, `${at / 2 + 1}.`)))
+      const button = h('button', { type: 'button', class: 'move', tabindex: '-1', data: { ply: String(at + 1) } }, line.sans[at])
+      this.buttons.push(button)
+      list.lastChild.append(button)
+    }
     this.memo.forget('moves')
+    clearTimeout(this.appending)
+    if (to < line.sans.length) {
+      this.appending = setTimeout(() => {
+        this.appendMoves(line, to)
+        this.session.schedule()
+      })
+    } else if (line.result !== '*') {
+      list.append(h('li', { class: 'result' }, line.result))
+    }
   }
 
   renderModels(view, explore) {

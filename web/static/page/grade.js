@@ -40,6 +40,7 @@ export class GradePage {
     this.blocked = h('p', { class: 'muted', id: 'blocked' })
     this.line = h('code', { class: 'command-line' })
     this.running = h('section', { class: 'running', 'aria-label': 'Progress', hidden: true })
+    this.charts = h('div', { class: 'charts' })
     this.results = h('section', { class: 'results', 'aria-label': 'Results' })
     this.root.append(
       h('div', { class: 'grade-setup' },
@@ -190,8 +191,7 @@ export class GradePage {
     if (result.skipped.length > 0) {
       parts.push(h('p', {}, 'Left out: ', result.skipped.map(([reason, games]) => `${games} ${reason}`).join(', ')))
     }
-    if (result.charts_fault) parts.push(h('p', { class: 'trouble' }, result.charts_fault))
-    parts.push(h('div', { class: 'charts' }, result.charts.map(chart => this.chart(chart))))
+    parts.push(this.charts)
     if (result.worst.length > 0) {
       parts.push(h('h3', {}, 'Worst games'), ...worstByTracker(result.worst, at => this.tell({ grade: 'look', worst: at })))
     }
@@ -199,6 +199,12 @@ export class GradePage {
       parts.push(h('details', {}, h('summary', {}, 'Where the time went'), h('ul', {}, result.timings.map(text => h('li', {}, text)))))
     }
     this.results.replaceChildren(...parts)
+  }
+
+  /** Adds a chart to the results; the first one takes the place of an earlier run's. */
+  addChart({ first, chart }) {
+    if (first) this.charts.replaceChildren()
+    this.charts.append(this.chart(chart))
   }
 
   chart(chart) {

@@ -96,21 +96,23 @@ export class Session {
       case 'clear_input':
         byId('text').value = ''
         return
+      case 'chart':
+        return this.hooks.chart(effect)
+      case 'later':
+        // What takes a while is done in parts, and other work comes in between.
+        setTimeout(() => this.do(JSON.parse(effect.command)))
+        return
       case 'save':
         return save(effect.name, new Blob([effect.text], { type: effect.mime }))
     }
   }
 
+  // An engine tells of its own crashes. Boards are answered on the CPU, which has one step sooner than a GPU.
   startEngine(lane) {
-    this.engines.get(lane)?.worker?.terminate()
-    const engine = new Engine(reply => this.hear(lane, reply))
+    this.engines.get(lane)?.stop()
+    const engine = new Engine(reply => this.engines.get(lane) === engine && this.hear(lane, reply), { gpu: lane === 'grade' })
     this.engines.set(lane, engine)
     engine.start()
-    const crashed = message => this.do({ do: 'crashed', lane, message })
-    engine.worker.addEventListener('error', event => {
-      event.preventDefault()
-      if (this.engines.get(lane) === engine) crashed(event.message || 'it could not be loaded')
-    })
   }
 
   // One announcement at a time: while a button is held, only the last is worth saying.

@@ -17,7 +17,7 @@ export class Shell {
     this.keys = new Set(keys)
     this.tab = 'explore'
     this.listen()
-    this.theme(localStorage.getItem('cwm-theme') ?? 'auto')
+    this.theme(document.documentElement.dataset.theme ?? 'auto')
   }
 
   listen() {
@@ -58,9 +58,13 @@ export class Shell {
     const [chosen, sign, label] = THEMES.find(([known]) => known === name) ?? THEMES[0]
     this.chosen = chosen
     document.documentElement.dataset.theme = chosen
-    localStorage.setItem('cwm-theme', chosen)
     say(byId('theme'), sign)
     byId('theme').setAttribute('aria-label', label)
+    try {
+      localStorage.setItem('cwm-theme', chosen)
+    } catch {
+      // Storage may be forbidden: the choice lasts as long as the page.
+    }
   }
 
   key(event) {

@@ -24,13 +24,13 @@ pub struct ChartView {
     pub rows: Vec<Vec<String>>,
 }
 
-/// Every chart of a report.
+/// Draws a chart of a report, and sets its table beside it.
 ///
 /// # Errors
-/// Why one could not be drawn.
-pub fn charts(report: &EvalReport) -> Result<Vec<ChartView>, String> {
-    let drawn = plot::charts(report).map_err(|error| error.to_string())?;
-    Ok(drawn.into_iter().map(|chart| with_table(report, chart)).collect())
+/// Why it could not be drawn.
+pub fn draw(report: &EvalReport, plan: &plot::Plan) -> Result<ChartView, String> {
+    let chart = plan.draw(report).map_err(|error| error.to_string())?;
+    Ok(with_table(report, chart))
 }
 
 fn with_table(report: &EvalReport, chart: plot::Chart) -> ChartView {

@@ -1,175 +1,18 @@
 //! The grading view: which checkpoint on which games, how far it is, and what came of it.
 
 mod charts;
+mod config;
 mod report;
 mod view;
 
-use cwm_core::{chess::Policy, data::SkipCounts, event::Event, report::EvalReport};
-use cwm_protocol::{Fault, GameSet, GradeJob, Phase, Timing, WorstGame};
-use serde::{Deserialize, Serialize};
-
+pub use self::config::{Config, Export, GradeCommand, SetKind, Size};
+use self::config::{FULL_GAMES, GAMES_MAX, MIN_FULLMOVES, QUICK_GAMES, STANDARD_GAMES, WORST};
 pub use charts::ChartView;
+use cwm_core::{chess::Policy, data::SkipCounts, event::Event, plot, report::EvalReport};
+use cwm_protocol::{Fault, GameSet, GradeJob, Phase, Timing, WorstGame};
 pub use view::{CheckRow, GradeView, ResultView, phase_words, size_of};
 
 use crate::seat::{Progress, Seat};
-
-/// A change of the grading view.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(tag = "grade", rename_all = "snake_case")]
-pub enum GradeCommand {
-    /// Another shipped checkpoint.
-    Subject {
-        /// Its name; nothing grades the baselines alone.
-        name: Option<String>,
-    },
-    /// Other games.
-    Set {
-        /// Which.
-        set: SetKind,
-    },
-    /// Another seed.
-    Seed {
-        /// In decimal.
-        seed: String,
-    },
-    /// Another policy for rule-stratified play.
-    Policy {
-        /// Which.
-        policy: Policy,
-    },
-    /// Another number of games.
-    Size {
-        /// Which.
-        size: Size,
-    },
-    /// The number for [`Size::Custom`].
-    Custom {
-        /// In decimal.
-        games: String,
-    },
-    /// Whether the baselines are graded as well.
-    Baselines {
-        /// Whether.
-        on: bool,
-    },
-    /// Whether all rows of the paper are shown.
-    PaperRows {
-        /// Whether.
-        all: bool,
-    },
-    /// Start.
-    Run,
-    /// Stop, and keep what is graded.
-    Cancel,
-    /// Look at one of the worst games on the board.
-    Look {
-        /// Its place in the list.
-        worst: usize,
-    },
-    /// Look at games on the board with this checkpoint.
-    Explore,
-    /// Save something.
-    Export {
-        /// What.
-        what: Export,
-    },
-}
-
-/// What can be saved.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Export {
-    /// The report.
-    Json,
-    /// Prefix bins.
-    Csv,
-    /// The summary in the reference's columns.
-    Tsv,
-    /// A chart, by name.
-    Svg(String),
-}
-
-/// A kind of games.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SetKind {
-    /// The shipped sample of human games.
-    Classics,
-    /// Uniformly random legal play.
-    #[default]
-    Random,
-    /// Play that seeks out a rule.
-    Stratum,
-    /// The user's PGN.
-    Pgn,
-}
-
-/// How many games.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Size {
-    /// A first look: not comparable.
-    #[default]
-    Quick,
-    /// 1,000 games.
-    Standard,
-    /// 10,000 games, or all of a PGN.
-    Full,
-    /// Any number.
-    Custom,
-}
-
-/// Games of a quick look.
-const QUICK_GAMES: u64 = 100;
-/// Games of the standard size.
-const STANDARD_GAMES: u64 = 1000;
-/// Games of the full size.
-const FULL_GAMES: u64 = 10_000;
-/// Full moves that a game has at least, as on the command line.
-const MIN_FULLMOVES: u32 = 10;
-/// Worst games that are listed.
-const WORST: u32 = 12;
-/// The most games that a browser is asked to play.
-const GAMES_MAX: u64 = 1_000_000;
-
-/// What is to be graded.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// Whether the checkpoint is graded; else the baselines alone.
-    pub model: bool,
-    /// The games.
-    pub set: SetKind,
-    /// The seed, as written.
-    pub seed: String,
-    /// The policy of [`SetKind::Stratum`].
-    pub policy: Policy,
-    /// How many games.
-    pub size: Size,
-    /// The number of [`Size::Custom`], as written.
-    pub custom: String,
-    /// Whether the baselines are graded.
-    pub baselines: bool,
-    /// The user's PGN: key, name, length.
-    pub pgn: Option<(String, String, u64)>,
-    /// Whether all rows of the paper are shown.
-    pub all_paper_rows: bool,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Config {
-            model: true,
-            set: SetKind::default(),
-            seed: "0".into(),
-            policy: Policy::Castling,
-            size: Size::default(),
-            custom: "500".into(),
-            baselines: true,
-            pgn: None,
-            all_paper_rows: false,
-        }
-    }
-}
 
 /// A running evaluation.
 #[derive(Debug, Clone, Default)]
@@ -216,8 +59,10 @@ pub struct Outcome {
     pub timings: Vec<Timing>,
     /// Whether everything was graded.
     pub complete: bool,
-    /// The charts, or why there are none.
-    pub charts: Result<Vec<ChartView>, String>,
+    /// The charts of the report.
+    pub charts: Vec<plot::Plan>,
+    /// How many of them are drawn: one at a time, so that nothing else has to wait.
+    pub drawn: usize,
 }
 
 /// The grading view.
@@ -328,14 +173,16 @@ impl Grade {
         let Some(run) = &mut self.run else { return };
         run.phase = None;
         match event {
-            Event::Started { tracker, dataset, games_total } => run.rows.push(RunRow {
-                tracker,
-                dataset,
-                games_total,
-                graded: Default::default(),
-                millis,
-                finished: false,
-            }),
+            Event::Started { tracker, dataset, games_total } => {
+                // Where the GPU is lost, everything begins anew on the CPU.
+                let same = |row: &RunRow| row.tracker == tracker && row.dataset == dataset;
+                if let Some(again) = run.rows.iter().position(same) {
+                    run.rows.truncate(again);
+                }
+                let graded = Default::default();
+                let finished = false;
+                run.rows.push(RunRow { tracker, dataset, games_total, graded, millis, finished });
+            }
             Event::Graded(graded) => {
                 if let Some(row) = run.rows.last_mut() {
                     (row.graded, row.millis) = (graded, millis);
@@ -369,9 +216,28 @@ impl Grade {
         self.fault = None;
         let skipped = skipped.iter().filter(|(_, games)| *games > 0);
         let skipped = skipped.map(|(reason, n)| (reason.describe().to_string(), n)).collect();
-        let charts = charts::charts(&report);
-        self.outcome = Some(Outcome { report, worst, skipped, timings, complete, charts });
+        let charts = plot::plan(&report);
+        self.outcome =
+            Some(Outcome { report, worst, skipped, timings, complete, charts, drawn: 0 });
         self.revision += 1;
+    }
+
+    /// Draws the next chart; nothing if all are drawn. Also whether it is the first, and whether more are to come.
+    ///
+    /// # Errors
+    /// Why it could not be drawn; the next call goes on with the one behind it.
+    pub fn draw_next(&mut self) -> Option<(Result<ChartView, String>, bool, bool)> {
+        let outcome = self.outcome.as_mut()?;
+        let chart = charts::draw(&outcome.report, outcome.charts.get(outcome.drawn)?);
+        outcome.drawn += 1;
+        Some((chart, outcome.drawn == 1, outcome.drawn < outcome.charts.len()))
+    }
+
+    /// A chart's SVG document, by name.
+    pub fn svg(&self, name: &str) -> Option<String> {
+        let outcome = self.outcome.as_ref()?;
+        let plan = outcome.charts.iter().find(|plan| plan.name == name)?;
+        plan.draw(&outcome.report).ok().map(|chart| chart.svg)
     }
 
     /// A report that was made elsewhere.

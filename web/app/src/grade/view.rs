@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use super::{
     Grade, Outcome, Run, SetKind, Size,
-    charts::ChartView,
     report::{HeadTable, tables},
 };
 use crate::seat::{Progress, Subject};
@@ -66,10 +65,6 @@ pub struct ResultView<'a> {
     pub complete: bool,
     /// The headline tables.
     pub tables: Vec<HeadTable>,
-    /// The charts.
-    pub charts: &'a [ChartView],
-    /// Why there are none.
-    pub charts_fault: Option<&'a str>,
     /// The worst games.
     pub worst: Vec<WorstView>,
     /// Games that were left out.
@@ -171,7 +166,7 @@ impl Grade {
     /// The results.
     pub fn result_view(&self) -> Option<ResultView<'_>> {
         let outcome = self.outcome.as_ref()?;
-        let Outcome { report, worst, skipped, timings, complete, charts } = outcome;
+        let Outcome { report, worst, skipped, timings, complete, .. } = outcome;
         let timing = |timing: &cwm_protocol::Timing| {
             let secs = timing.millis / 1000.0;
             match timing.steps {
@@ -187,8 +182,6 @@ impl Grade {
         Some(ResultView {
             complete: *complete,
             tables: tables(report, self.config.all_paper_rows),
-            charts: charts.as_deref().unwrap_or_default(),
-            charts_fault: charts.as_ref().err().map(String::as_str),
             worst: worst.iter().map(worst_view).collect(),
             skipped,
             timings: timings.iter().map(timing).collect(),
@@ -243,6 +236,10 @@ fn check(facts: &ModelFacts) -> Vec<CheckRow> {
     ];
     if let Some(steps) = facts.train_steps {
         rows.push(row("training", format!("{} optimiser steps", grouped(steps))));
+    }
+    if facts.steps_per_sec > 0.0 {
+        let speed = grouped(facts.steps_per_sec as u64);
+        rows.push(row("speed here", format!("about {speed} steps/s on the CPU")));
     }
     rows.extend(facts.warnings.iter().map(|warning| CheckRow {
         name: "warning",

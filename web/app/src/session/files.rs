@@ -1,6 +1,7 @@
 //! Files that were dropped or picked: told apart by what is in them, and opened where they belong.
 
 use cwm_core::report::EvalReport;
+use cwm_protocol::Fault;
 
 use super::Session;
 use crate::{
@@ -67,10 +68,7 @@ impl Session {
             return self.open_checkpoint(stem, keys);
         }
         if let Some(torch) = of_kind(FileKind::Torch) {
-            return self.open_checkpoint(
-                torch.name.trim_end_matches(".pt").to_string(),
-                vec![torch.key.clone()],
-            );
+            return self.explain_torch(&torch.name);
         }
         let Some(file) = files.first() else { return };
         let name = &file.name;
@@ -105,6 +103,20 @@ impl Session {
         self.load(Lane::Grade, Subject::File(name, keys));
         self.grade.config.model = true;
         self.grade.fault = None;
+        if self.tab != Tab::Grade {
+            self.tab = Tab::Grade;
+            self.remember(true);
+        }
+    }
+
+    /// PyTorch's files are read by the command line alone, which makes of them what this page reads.
+    fn explain_torch(&mut self, name: &str) {
+        let hint = format!(
+            "run `cwm import {name} --out my-model`, then drop the files of the folder `my-model` here"
+        );
+        let fault = Fault::new("PAGE-TORCH", format!("`{name}` is a PyTorch checkpoint"), hint);
+        self.announce(fault.message.clone());
+        self.grade.fault = Some(fault);
         if self.tab != Tab::Grade {
             self.tab = Tab::Grade;
             self.remember(true);
@@ -148,6 +160,7 @@ impl Session {
         match report {
             Some(Ok(report)) => {
                 self.grade.show_report(report);
+                self.draw_later();
                 self.tab = Tab::Grade;
                 self.remember(true);
             }

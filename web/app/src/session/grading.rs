@@ -12,6 +12,9 @@ use crate::{
     seat::{Progress, Subject},
 };
 
+/// The command that draws the next chart.
+const DRAW: &str = r#"{"do":"grade","grade":"draw"}"#;
+
 impl Session {
     pub(super) fn grade_command(&mut self, command: GradeCommand) {
         let running = self.grade.run.is_some();
@@ -20,6 +23,7 @@ impl Session {
             GradeCommand::Look { worst } => self.look(worst),
             GradeCommand::Explore => self.explore_subject(),
             GradeCommand::Export { what } => self.export(&what),
+            GradeCommand::Draw => self.draw_chart(),
             GradeCommand::PaperRows { all } => {
                 self.grade.config.all_paper_rows = all;
                 self.grade.revision += 1;
@@ -121,6 +125,22 @@ impl Session {
         }
     }
 
+    fn draw_chart(&mut self) {
+        let Some((chart, first, more)) = self.grade.draw_next() else { return };
+        match chart {
+            Ok(chart) => self.effects.push(Effect::Chart { first, chart: Box::new(chart) }),
+            Err(error) => self.toast(Level::Error, &error, "the numbers are in the tables"),
+        }
+        if more {
+            self.draw_later();
+        }
+    }
+
+    /// Draws a report's charts, each in a task of its own.
+    pub(super) fn draw_later(&mut self) {
+        self.effects.push(Effect::Later { command: DRAW });
+    }
+
     fn export(&mut self, what: &Export) {
         let Some(outcome) = &self.grade.outcome else { return };
         let report = &outcome.report;
@@ -137,9 +157,8 @@ impl Session {
                 cwm_core::report::tsv::summary(report),
             ),
             Export::Svg(chart) => {
-                let charts = outcome.charts.as_deref().unwrap_or_default();
-                let Some(chart) = charts.iter().find(|known| known.name == *chart) else { return };
-                (format!("{}.svg", chart.name), "image/svg+xml", chart.svg.clone())
+                let Some(svg) = self.grade.svg(chart) else { return };
+                (format!("{chart}.svg"), "image/svg+xml", svg)
             }
         };
         self.announce(format!("{name} saved"));
@@ -176,6 +195,7 @@ impl Session {
                 let text = if complete { "graded" } else { "stopped; the results are partial" };
                 self.announce(text.into());
                 self.grade.finish(*report, worst, &skipped, timings, complete);
+                self.draw_later();
             }
             Say::Failed { fault } if opening => {
                 self.announce(format!("not loaded: {fault}"));

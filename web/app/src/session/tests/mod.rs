@@ -3,9 +3,7 @@
 use cwm_core::{
     baseline::Baseline,
     chess::{MoveToken, Trajectory, label::LABELS, random::RandomPlay},
-    evaluate::{BatchBudget, evaluate, predict},
-    metrics::Resampling,
-    report::{DatasetInfo, EvalReport, Evaluation, ModelInfo, Source, TrackerInfo, TrackerKind},
+    evaluate::predict,
     tracker::ready,
 };
 use cwm_protocol::{
@@ -13,8 +11,11 @@ use cwm_protocol::{
 };
 use serde_json::Value;
 
+use self::grading::graded;
 use super::*;
-use crate::message::FileHead;
+
+mod grading;
+mod screen;
 
 /// A session with workers whose networks know what a baseline knows.
 struct Bench {
@@ -150,6 +151,7 @@ fn facts(name: &str) -> ModelFacts {
         warnings: vec!["trained on few games".into()],
         fetch_millis: 1.0,
         build_millis: 1.0,
+        steps_per_sec: 9000.0,
     }
 }
 
@@ -285,109 +287,6 @@ fn texts_of_every_kind_are_opened_and_errors_keep_the_legal_part() {
 }
 
 #[test]
-fn random_games_are_those_of_the_command_line() {
-    let mut bench = Bench::started("");
-    bench.json(r#"{"do":"random","seed":"42","policy":"uniform"}"#);
-    let game = RandomPlay::new(42, 10).next().unwrap();
-    assert_eq!(bench.session.line.moves(), game.moves);
-    let view = bench.view();
-    assert_eq!(view["line"]["title"], "Random legal game, seed 42");
-    assert_eq!(view["line"]["origin"]["seed"], "42");
-    bench.json(r#"{"do":"random","seed":"x","policy":"uniform"}"#);
-    assert_eq!(bench.session.line.moves(), game.moves, "no seed, no game");
-    bench.key("r");
-    let first = bench.uci();
-    bench.key("r");
-    assert_ne!(bench.uci(), first, "each has a seed of its own");
-    bench.json(r#"{"do":"random","seed":"1","policy":"castling"}"#);
-    let castling = RandomPlay::with_policy(Policy::Castling, 1, 10).next().unwrap();
-    assert_eq!(bench.session.line.moves(), castling.moves);
-}
-
-#[test]
-fn links_bring_everything_back() {
-    let mut bench = Bench::started("");
-    bench.json(r#"{"do":"random","seed":"3","policy":"uniform"}"#);
-    bench.serve();
-    bench.json(r#"{"do":"go","to":{"ply":17}}"#);
-    bench.json(r#"{"do":"view","view":"model"}"#);
-    bench.json(r#"{"do":"flip"}"#);
-    bench.json(r#"{"do":"model","lane":"main","name":"naive-mover"}"#);
-    let (hash, _) = bench.hashes.last().unwrap().clone();
-    assert!(hash.len() < 2000);
-    let other = Bench::started(&format!("#{hash}"));
-    let (a, b) = (bench.view(), other.view());
-    for part in ["ply", "view", "flipped", "fen", "main"] {
-        assert!(a["explore"][part] == b["explore"][part], "{part}");
-    }
-    assert_eq!(other.session.line.moves(), bench.session.line.moves());
-    // Back and Forward.
-    let earlier = bench.hashes.iter().find(|(_, push)| *push).unwrap().0.clone();
-    bench.run(Command::Hash { hash: earlier });
-    assert_eq!(bench.session.ply, 0);
-    bench.run(Command::Hash { hash });
-    bench.serve();
-    assert!(bench.view()["explore"]["main"] == a["explore"]["main"]);
-    bench.run(Command::Hash { hash: "#g=3.zzz".into() });
-    assert!(bench.toasts.last().unwrap().contains("damaged"));
-    assert_eq!(bench.session.line.plies(), 21, "the example again");
-}
-
-#[test]
-fn keys_do_what_the_table_says_and_nothing_behind_a_dialog() {
-    let mut bench = Bench::started("");
-    bench.json(r#"{"do":"model","lane":"main","name":"naive-mover"}"#);
-    let ply = |bench: &Bench| bench.session.ply;
-    bench.key("Home");
-    bench.key("ArrowRight");
-    assert_eq!(ply(&bench), 1);
-    bench.key("ArrowDown");
-    assert_eq!(ply(&bench), 21);
-    bench.key("m");
-    let first = ply(&bench);
-    assert_eq!(Some(first), bench.session.main.answers.first_mistake());
-    bench.key("e");
-    assert!(ply(&bench) > first);
-    bench.key("E");
-    assert_eq!(ply(&bench), first);
-    bench.key("d");
-    assert_eq!(bench.session.view, View::Truth);
-    bench.key("f");
-    assert!(bench.session.flipped);
-    bench.key("/");
-    assert_eq!(bench.others.last(), Some(&Effect::FocusInput));
-    bench.key("?");
-    let view = bench.view();
-    assert_eq!(view["help"].as_array().unwrap().len(), crate::keys::TABLE.len());
-    bench.key("ArrowLeft");
-    assert_eq!(ply(&bench), first);
-    bench.key("?");
-    assert_eq!(bench.view()["dialog"], Value::Null);
-}
-
-#[test]
-fn squares_and_labels_are_inspected() {
-    let mut bench = Bench::started("");
-    bench.json(r#"{"do":"inspect","label":61}"#);
-    assert!(bench.session.guided, "looking changes nothing");
-    let view = bench.view();
-    assert_eq!(view["explore"]["inspected"]["title"], "f1");
-    assert_eq!(view["explore"]["main"]["likely"][0]["percent"], "75.0 %");
-    assert_eq!(view["explore"]["main"]["labels"].as_array().unwrap().len(), 11);
-    bench.json(r#"{"do":"model","lane":"second","name":"naive-mover"}"#);
-    let second = &bench.view()["explore"]["second"];
-    assert!(second["wrong_labels"].as_array().unwrap().len() > 1);
-    bench.json(r#"{"do":"inspect","label":65}"#);
-    let second = &bench.view()["explore"]["second"];
-    assert!(
-        !second["inspected_wrong"].as_array().unwrap().is_empty(),
-        "a right that it never drops"
-    );
-    bench.json(r#"{"do":"inspect","label":75}"#);
-    assert_eq!(bench.view()["explore"]["inspected"], Value::Null);
-}
-
-#[test]
 fn a_failing_or_dying_engine_leaves_the_game_alone() {
     let mut bench = Bench::new();
     bench.start("");
@@ -462,146 +361,6 @@ fn the_gallery_holds_failures_that_were_found() {
     bench.json(&format!(r#"{{"do":"gallery","item":{item}}}"#));
     assert_eq!((bench.session.ply, bench.uci()), (16, game.uci()));
     assert_eq!(bench.view()["explore"]["second"]["name"], "transformer-d128");
-}
-
-/// A report of one baseline on two random games, under the name of a network.
-fn graded(knows: Baseline, worst: Vec<WorstGame>) -> Say {
-    let games = RandomPlay::new(0, 10)
-        .take(2)
-        .map(|game| Ok::<_, std::convert::Infallible>(Trajectory::replay(&game.moves)));
-    let run = evaluate(&knows, "random-uniform", games, None, BatchBudget::default(), |_| {
-        std::ops::ControlFlow::Continue(())
-    });
-    let grading = ready(run).unwrap().unwrap();
-    let resampling = Resampling { resamples: 50, seed: 0 };
-    let mut report = EvalReport::new("cwm test", resampling);
-    report.datasets.push(DatasetInfo {
-        name: "random-uniform".into(),
-        source: Source::RandomUniform { seed: 0, min_fullmoves: 10 },
-        en_passant: Default::default(),
-        split: Some(cwm_core::paper::Split::RandomUniform),
-        limit: Some(2),
-    });
-    let model = ModelInfo {
-        family: "transformer".into(),
-        size: "d128/l1".into(),
-        d_model: 128,
-        n_layers: 1,
-        parameters: 3_126_870,
-        sha256: String::new(),
-        path: String::new(),
-        train_steps: None,
-    };
-    report.trackers.push(TrackerInfo { name: "net".into(), kind: TrackerKind::Model(model) });
-    report.evaluations.push(Evaluation::new("net", "random-uniform", &grading, resampling));
-    Say::Graded {
-        report: Box::new(report),
-        worst,
-        skipped: Default::default(),
-        timings: Vec::new(),
-        complete: true,
-    }
-}
-
-#[test]
-fn grading_runs_tells_its_progress_and_ends_in_a_report() {
-    let mut bench = Bench::started("");
-    bench.json(r#"{"do":"tab","tab":"grade"}"#);
-    assert_eq!(bench.view()["grade"]["blocked"], "the checkpoint is still being loaded");
-    bench.serve();
-    let view = bench.view();
-    assert_eq!(
-        (&view["grade"]["blocked"], &view["grade"]["subject"]),
-        (&Value::Null, &"transition".into())
-    );
-    assert_eq!(view["grade"]["check"][0]["value"], "transformer");
-    assert!(view["grade"]["check"].as_array().unwrap().iter().any(|row| row["warning"] == true));
-    assert_eq!(
-        view["grade"]["command_line"],
-        "cwm evaluate models/checkpoints/transition --baselines --random 1000 --seed 0 --limit 100"
-    );
-    bench.json(r#"{"do":"grade","grade":"seed","seed":"5"}"#);
-    bench.json(r#"{"do":"grade","grade":"run"}"#);
-    let (lane, request, _) = bench.posted.pop().unwrap();
-    let Ask::Grade(job) = &request.ask else { panic!() };
-    assert_eq!((job.limit, job.baselines.len(), lane), (Some(100), 5, Lane::Grade));
-    let event = |json: Value| serde_json::from_value(json).unwrap();
-    bench.reply(lane, request.id, Say::Grading {
-        event: event(serde_json::json!({"event": "started", "tracker": "net", "dataset": "random-uniform", "games_total": 100})),
-        millis: 0.0,
-    });
-    bench.reply(
-        lane,
-        request.id,
-        Say::Grading {
-            event: event(
-                serde_json::json!({"event": "graded", "games": 25, "exact_games": 0, "steps": 5000,
-            "exact_steps": 2500, "labels_right": 0}),
-            ),
-            millis: 1000.0,
-        },
-    );
-    let run = &bench.view()["grade"]["run"];
-    assert_eq!((&run["fraction"], &run["rows"][0]["exact"]), (&0.25.into(), &"50.00 %".into()));
-    assert_eq!(run["text"], "25 / 100 games, 5,000 steps / about 20,000, 5,000 steps/s, 3 s left");
-    assert_eq!(bench.view()["busy"], true);
-    bench.json(r#"{"do":"grade","grade":"cancel"}"#);
-    let (_, cancel, _) = bench.posted.pop().unwrap();
-    assert_eq!(cancel.ask, Ask::Cancel { request: request.id });
-    bench.reply(lane, request.id, graded(Baseline::NaiveMoverRights, Vec::new()));
-    let view = bench.view();
-    let table = &view["result"]["tables"][0];
-    assert_eq!(table["rows"][0]["name"], "net");
-    assert_eq!(table["rows"][0]["exact"]["interval"].as_str().unwrap().split(", ").count(), 2);
-    assert!(table["rows"].as_array().unwrap().iter().any(|row| row["kind"] == "paper"));
-    assert!(table["notes"].to_string().contains("preview"));
-    assert_eq!(view["result"]["charts"].as_array().unwrap().len(), 4);
-    for chart in view["result"]["charts"].as_array().unwrap() {
-        assert!(!chart["rows"].as_array().unwrap().is_empty(), "{}", chart["name"]);
-        assert!(chart["svg"].as_str().unwrap().starts_with("<svg"));
-    }
-    assert_eq!(serde_json::to_value(bench.session.view(0, 1)).unwrap()["result"], Value::Null);
-    bench.json(r#"{"do":"grade","grade":"export","what":"json"}"#);
-    let Some(Effect::Save { text, .. }) = bench.others.last() else { panic!() };
-    assert_eq!(EvalReport::from_json(text).unwrap().evaluations.len(), 1);
-    bench.json(r#"{"do":"grade","grade":"export","what":{"svg":"random-uniform-prefix-bins"}}"#);
-    assert!(
-        matches!(bench.others.last(), Some(Effect::Save { name, .. }) if name.ends_with(".svg"))
-    );
-}
-
-#[test]
-fn dropped_files_go_where_they_belong() {
-    let mut bench = Bench::started("");
-    let file = |name: &str, head: &[u8], text: Option<&str>| FileHead {
-        key: name.into(),
-        name: name.into(),
-        bytes: 1000,
-        head: head.into(),
-        text: text.map(str::to_string),
-    };
-    let weights = file("m.safetensors", b"\x40\0\0\0\0\0\0\0{\"a", None);
-    let config = file("config.json", b"{\n", Some("{}"));
-    bench.run(Command::Files { files: vec![config, weights] });
-    let (lane, request, files) = bench.posted.pop().unwrap();
-    assert_eq!((lane, files), (Lane::Grade, vec!["m.safetensors".into(), "config.json".into()]));
-    assert_eq!(request.ask, Ask::Open { name: "m".into(), source: CheckpointSource::Files });
-    assert_eq!(bench.session.tab, Tab::Grade);
-    let fault = Fault::new("CKPT-HEADER", "the header is cut short", "download it again");
-    bench.reply(Lane::Grade, request.id, Say::Failed { fault });
-    assert_eq!(bench.view()["grade"]["fault"]["code"], "CKPT-HEADER");
-    let pgn = file("my.pgn", b"1. e4 e5", Some("1. e4 e5"));
-    bench.run(Command::Files { files: vec![pgn.clone()] });
-    assert_eq!(bench.view()["grade"]["pgn"], "my.pgn, 1 kB");
-    bench.json(r#"{"do":"tab","tab":"explore"}"#);
-    bench.run(Command::Files { files: vec![pgn] });
-    assert_eq!(bench.uci(), "e2e4 e7e5");
-    bench.run(Command::Files { files: vec![file("x.jpg", b"\xff\xd8\xff\0", None)] });
-    assert!(bench.toasts.last().unwrap().contains("nothing that this page reads"));
-    let Say::Graded { report, .. } = graded(Baseline::NaiveMover, Vec::new()) else { panic!() };
-    let report = file("eval.json", b"{\n", Some(&report.to_json()));
-    bench.run(Command::Files { files: vec![report] });
-    assert_eq!(bench.view()["result"]["tables"][0]["rows"][0]["name"], "net");
 }
 
 #[test]
