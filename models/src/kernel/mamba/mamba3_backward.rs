@@ -3,7 +3,8 @@
 use multiversion::multiversion;
 
 use super::{
-    mamba3::{A_MAX, Common, Extents, Head, Weights, lambda},
+    mamba3::{A_MAX, Extents, Weights},
+    mamba3_inputs::{Common, Head, lambda},
     rotation::turn_back,
     scan::{Rows, Shape},
     scan_backward::{Gradients, ScanBackward},

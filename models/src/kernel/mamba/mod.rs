@@ -8,6 +8,7 @@ pub mod conv;
 pub mod mamba2;
 pub mod mamba3;
 pub mod mamba3_backward;
+mod mamba3_inputs;
 pub mod rotation;
 pub mod scan;
 pub mod scan_backward;
