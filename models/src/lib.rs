@@ -24,6 +24,7 @@ pub mod checkpoint;
 pub mod config;
 pub mod device;
 pub mod embedding;
+pub mod feedback;
 pub mod gated_deltanet;
 pub mod init;
 pub mod kernel;

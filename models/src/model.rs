@@ -229,6 +229,11 @@ impl Model {
         hidden
     }
 
+    /// Hands the labels `[branches, 75]` that were named last to the next step, where the network reads them.
+    pub fn feed_back(&self, memory: &mut Memory, labels: &[u8]) {
+        Network::feed_back(&mut memory.state, labels);
+    }
+
     /// Weight `[1878, D]` and bias `[1878]` of the state head.
     pub fn head(&self) -> (Tensor<2>, Tensor<1>) {
         let head = self.network.head();

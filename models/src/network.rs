@@ -12,12 +12,11 @@ use crate::{
     gated_deltanet::{GatedDeltaNet, GatedDeltaNetConfig, MixerState},
     linear::Linear,
     mamba::{Mamba2, Mamba2Config, Mamba2State, Mamba3, Mamba3Config, Mamba3State},
-    memory::KvCache,
     model::{ModelError, PackedTokens},
     ops::Path,
     parameters::{ParameterError, TensorSource},
     slice::{Slice, SliceConfig, SliceState},
-    transformer::Transformer,
+    transformer::{Transformer, TransformerState},
 };
 
 /// Names the dropout of one training step.
@@ -76,6 +75,11 @@ pub(crate) trait SequenceNetwork: Module {
         step: usize,
         state: &mut Self::State,
     ) -> Tensor<2>;
+
+    /// Hands the labels `[branches, 75]` that were named last to the next step, where the network reads them.
+    fn feed_back(state: &mut Self::State, labels: &[u8]) {
+        let _ = (state, labels);
+    }
 
     /// The state head, D to 1,878.
     fn head(&self) -> &Linear;
@@ -147,6 +151,15 @@ macro_rules! networks {
                 }
             }
 
+            /// See [`SequenceNetwork::feed_back`].
+            pub(crate) fn feed_back(state: &mut State, labels: &[u8]) {
+                match state {
+                    $(State::$family(state) => {
+                        <$network as SequenceNetwork>::feed_back(state, labels);
+                    })*
+                }
+            }
+
             /// See [`SequenceNetwork::head`].
             pub(crate) fn head(&self) -> &Linear {
                 match self {
@@ -175,7 +188,7 @@ macro_rules! networks {
 }
 
 networks! {
-    Transformer(TransformerConfig): Transformer => Vec<KvCache>,
+    Transformer(TransformerConfig): Transformer => TransformerState,
     Slice(SliceConfig): Slice => Vec<SliceState>,
     GatedDeltaNet(GatedDeltaNetConfig): GatedDeltaNet => Vec<MixerState>,
     Mamba2(Mamba2Config): Mamba2 => Vec<Mamba2State>,

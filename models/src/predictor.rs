@@ -4,10 +4,11 @@
 use burn::tensor::Tensor;
 use cwm_core::{
     chess::{MoveToken, State, Trajectory, label::LABELS},
-    tracker::{Prediction, TrackError, Tracker},
+    tracker::{Prediction, TrackError, Tracker, ready},
 };
 
 use crate::{
+    feedback::{Feedback, FeedbackError},
     memory::Memory,
     model::{Model, PackedTokens},
     ops::Grades,
@@ -17,6 +18,9 @@ use crate::{
 
 /// Rows that run through the network together: what fits a core's caches on the CPU.
 const ROWS: usize = 512;
+
+/// Games that are followed side by side where the network reads its own answers.
+const GAMES: usize = 16;
 
 /// States after one token a branch, and how sure a network is of them.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +40,7 @@ pub struct Predictor {
     name: String,
     model: Model,
     rows_per_pass: usize,
+    feedback: Feedback,
 }
 
 impl From<NoRow> for TrackErrorOf {
@@ -56,13 +61,27 @@ impl From<TrackErrorOf> for TrackError {
 impl Predictor {
     /// A tracker of this name for tables.
     pub fn new(name: impl Into<String>, model: Model) -> Self {
-        Predictor { name: name.into(), model, rows_per_pass: ROWS }
+        let name = name.into();
+        Predictor { name, model, rows_per_pass: ROWS, feedback: Feedback::Argmax }
     }
 
     /// Lets `rows` steps run through the network together, instead of as many as suit a CPU.
     #[must_use]
     pub fn with_rows_per_pass(self, rows: usize) -> Self {
         Predictor { rows_per_pass: rows.max(1), ..self }
+    }
+
+    /// The same with the truth fed back instead of the network's own answers, when whole games are graded.
+    ///
+    /// # Errors
+    /// [`FeedbackError`] if the network does not read labels, or is to read probabilities.
+    pub fn with_feedback(self, feedback: Feedback) -> Result<Self, FeedbackError> {
+        let config = self.model.config();
+        match feedback {
+            Feedback::Argmax => Ok(self),
+            Feedback::Truth if config.reads_labels() => Ok(Predictor { feedback, ..self }),
+            _ => Err(FeedbackError { family: config.family(), feedback }),
+        }
     }
 
     /// The model.
@@ -76,6 +95,14 @@ impl Predictor {
     /// # Errors
     /// [`TrackError`] if the game is too long, holds an impossible move, or the device fails.
     pub async fn probabilities(&self, tokens: &[MoveToken]) -> Result<Vec<f32>, TrackError> {
+        if self.model.config().reads_labels() {
+            let mut memory = self.start(1);
+            let mut probabilities = Vec::new();
+            for &token in tokens {
+                probabilities.extend(self.answer(&mut memory, &[token]).await?.probabilities);
+            }
+            return Ok(probabilities);
+        }
         let packed = self.pack(tokens.iter().copied(), vec![tokens.len() as u32])?;
         self.model.probabilities(&packed).await.map_err(device_error)
     }
@@ -91,6 +118,7 @@ impl Predictor {
     ) -> Result<Answers, TrackError> {
         let hidden = self.step(memory, tokens)?;
         let grades = self.model.grade_hidden(hidden.clone(), None).await.map_err(device_error)?;
+        self.model.feed_back(memory, &grades.classes);
         Ok(Answers {
             states: grades.classes.chunks_exact(LABELS).map(state).collect::<Result<_, _>>()?,
             finite: grades.non_finite.iter().map(|bad| !bad).collect(),
@@ -129,7 +157,51 @@ impl Predictor {
         for state in games.iter().flat_map(|game| game.states()) {
             labels.extend_from_slice(state.labels());
         }
-        Ok(Part { tokens: self.pack(tokens, lengths)?, labels })
+        let mut tokens = self.pack(tokens, lengths)?;
+        if self.model.config().reads_labels() {
+            tokens.games.labels = Some(labels.as_slice().into());
+        }
+        Ok(Part { tokens, labels })
+    }
+
+    /// Grades games side by side, step by step, on the network's own answers.
+    async fn grade_following(&self, games: &[&Trajectory]) -> Result<Vec<Prediction>, TrackError> {
+        let mut predictions: Vec<Prediction> = games
+            .iter()
+            .map(|game| Prediction {
+                states: Vec::with_capacity(game.steps()),
+                loss_sum: Some(0.0),
+                non_finite_steps: Vec::new(),
+            })
+            .collect();
+        let mut memory = self.start(games.len());
+        let longest = games.iter().map(|game| game.steps()).max().unwrap_or(0);
+        for step in 0..longest {
+            // Games that are over read on, and nobody listens.
+            let tokens: Vec<MoveToken> = games
+                .iter()
+                .map(|game| game.tokens().get(step).copied().unwrap_or(MoveToken::PAD))
+                .collect();
+            let labels: Vec<u8> = games
+                .iter()
+                .flat_map(|game| game.states()[step.min(game.steps() - 1)].labels())
+                .copied()
+                .collect();
+            let hidden = self.step(&mut memory, &tokens)?;
+            let grades = self.model.grade_hidden(hidden, Some(labels.into())).await;
+            let grades = grades.map_err(device_error)?;
+            self.model.feed_back(&mut memory, &grades.classes);
+            for (i, (game, prediction)) in games.iter().zip(&mut predictions).enumerate() {
+                if step < game.steps() {
+                    prediction.states.push(state(&grades.classes[i * LABELS..(i + 1) * LABELS])?);
+                    *prediction.loss_sum.get_or_insert(0.0) += grades.losses[i];
+                    if grades.non_finite[i] {
+                        prediction.non_finite_steps.push(step);
+                    }
+                }
+            }
+        }
+        Ok(predictions)
     }
 
     /// Grades games that run through the network together, on the calling thread.
@@ -214,12 +286,27 @@ impl Tracker for Predictor {
     ) -> Result<Vec<State>, TrackError> {
         let hidden = self.step(memory, tokens)?;
         let grades = self.model.grade_hidden(hidden, None).await.map_err(device_error)?;
+        self.model.feed_back(memory, &grades.classes);
         grades.classes.chunks_exact(LABELS).map(state).collect()
     }
 
     async fn grade(&self, games: &[&Trajectory]) -> Result<Vec<Prediction>, TrackError> {
-        let runs = runs(games, self.rows_per_pass);
         let mut all = Vec::with_capacity(games.len());
+        if self.model.config().reads_labels() && self.feedback == Feedback::Argmax {
+            let parts: Vec<&[&Trajectory]> = games.chunks(GAMES).collect();
+            if self.model.is_fused() {
+                // Fused operations are ready at once.
+                for graded in parallel::map(parts, |games| ready(self.grade_following(games))) {
+                    all.extend(graded.ok_or_else(|| device_error("the CPU had to wait"))??);
+                }
+            } else {
+                for games in parts {
+                    all.extend(self.grade_following(games).await?);
+                }
+            }
+            return Ok(all);
+        }
+        let runs = runs(games, self.rows_per_pass);
         if self.model.is_fused() {
             for graded in parallel::map(runs, |games| self.grade_fused(games)) {
                 all.extend(graded?);

@@ -36,6 +36,7 @@ const PRESETS: &[(&str, &str)] = &[
     ("mamba3-mimo4-d256", include_str!("../presets/mamba3-mimo4-d256.toml")),
     ("mamba3-mimo4-d384", include_str!("../presets/mamba3-mimo4-d384.toml")),
     ("mamba3-mimo4-d512", include_str!("../presets/mamba3-mimo4-d512.toml")),
+    ("transformer-labels-d128", include_str!("../presets/transformer-labels-d128.toml")),
     ("transition", include_str!("../presets/transition.toml")),
 ];
 
@@ -65,6 +66,7 @@ mod tests {
             ("mamba2", &[3_195_362, 8_230_534, 19_643_750, 40_648_822]),
             ("mamba3", &[3_198_942, 8_250_998, 19_719_478, 40_826_902]),
             ("mamba3-mimo4", &[3_303_390, 8_668_790, 20_972_854, 43_333_654]),
+            ("transformer-labels", &[3_128_150 + 1878 * 128 + 128]),
             ("transition", &[93_354]),
         ];
         let counts =

@@ -8,6 +8,7 @@ use cwm_core::{
 
 use crate::{
     config::ModelConfig,
+    feedback::{Feedback, FeedbackError},
     memory::Memory,
     model::{Model, ModelError},
     parameters::Parameters,
@@ -64,6 +65,20 @@ impl ModelTracker {
                 Self::Sequence(Box::new(predictor.with_rows_per_pass(rows)))
             }
             other => other,
+        }
+    }
+
+    /// The same network on other feedback than its own most probable answers.
+    ///
+    /// # Errors
+    /// [`FeedbackError`] if the network does not read its own answers.
+    pub fn with_feedback(self, feedback: Feedback) -> Result<Self, FeedbackError> {
+        match self {
+            _ if feedback == Feedback::Argmax => Ok(self),
+            Self::Transition(tracker) => Ok(Self::Transition(tracker.with_feedback(feedback))),
+            Self::Sequence(predictor) => {
+                Ok(Self::Sequence(Box::new(predictor.with_feedback(feedback)?)))
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
+use cwm_core::chess::label::{LABELS, LOGIT_OFFSETS, LOGITS};
 
 use crate::{
     attention::Attention,
@@ -18,7 +19,7 @@ use crate::{
     model::PackedTokens,
     network::{DropoutSeed, Pass, SequenceNetwork},
     norm::RmsNorm,
-    ops::{AttentionArgs, Path},
+    ops::{AttentionArgs, Games, Path, matrix},
     parameters::{ParameterError, TensorSource},
 };
 
@@ -43,6 +44,8 @@ pub struct Block {
 pub struct Transformer {
     /// Move embeddings.
     pub tok_emb: Embedding,
+    /// From the labels of the state before, as a vector of zeros and 75 ones, to the model width; where they are read.
+    pub label_in: Option<Linear>,
     /// Blocks.
     pub blocks: Vec<Block>,
     /// Before the state head.
@@ -55,9 +58,54 @@ pub struct Transformer {
     rope: RopeCache,
 }
 
+/// What a Transformer remembers of a batch of prefixes.
+#[derive(Debug, Clone)]
+pub(crate) struct TransformerState {
+    /// Keys and values, block by block.
+    caches: Vec<KvCache>,
+    /// The labels named last `[branches, 75]`: none before START, or where they are not read.
+    labels: Option<Arc<[u8]>>,
+}
+
+/// Labels as vectors of zeros and ones: of each row the ones `before` gives, or none. `[N, 1878]`
+fn multi_hot<'a>(
+    before: impl ExactSizeIterator<Item = Option<&'a [u8]>>,
+    device: &Device,
+) -> Tensor<2> {
+    let rows = before.len();
+    let mut data = vec![0.0; rows * LOGITS];
+    for (row, labels) in data.chunks_exact_mut(LOGITS).zip(before) {
+        for (&first, &class) in LOGIT_OFFSETS.iter().zip(labels.unwrap_or_default()) {
+            row[first + usize::from(class)] = 1.0;
+        }
+    }
+    matrix(data, rows, LOGITS, device)
+}
+
+impl Transformer {
+    /// The input of the first block with the labels of the states before added; a game's first row has none.
+    fn with_labels(&self, path: Path, x: Tensor<2>, games: &Games) -> Tensor<2> {
+        let (Some(label_in), Some(labels)) = (&self.label_in, &games.labels) else { return x };
+        let mut first = vec![false; games.rows()];
+        let mut row = 0;
+        for &steps in &*games.lengths {
+            if let Some(first) = first.get_mut(row) {
+                *first = true;
+            }
+            row += steps as usize;
+        }
+        let before = first
+            .iter()
+            .enumerate()
+            .map(|(row, &first)| (!first).then(|| &labels[(row - 1) * LABELS..row * LABELS]));
+        let read = label_in.forward(path, multi_hot(before, &x.device()));
+        path.residual(x, read, None)
+    }
+}
+
 impl SequenceNetwork for Transformer {
     type Config = TransformerConfig;
-    type State = Vec<KvCache>;
+    type State = TransformerState;
 
     fn build(
         config: &TransformerConfig,
@@ -82,6 +130,10 @@ impl SequenceNetwork for Transformer {
         };
         Ok(Transformer {
             tok_emb: Embedding { weight: source.matrix("tok_emb.weight", device)? },
+            label_in: match config.label_feedback {
+                true => Some(linear("label_in".into())?),
+                false => None,
+            },
             blocks: (0..config.n_layers).map(block).collect::<Result<_, _>>()?,
             final_norm: norm("final_norm".into())?,
             output_head: linear("output_head".into())?,
@@ -101,6 +153,7 @@ impl SequenceNetwork for Transformer {
             Some(dropout.from(games.first_row))
         };
         let mut x = self.tok_emb.forward(path, rows.clone(), dropout(0));
+        x = self.with_labels(path, x, games);
         for (site, block) in (1..).step_by(3).zip(&self.blocks) {
             let args = AttentionArgs {
                 heads: self.config.n_heads,
@@ -116,10 +169,10 @@ impl SequenceNetwork for Transformer {
         self.final_norm.forward(path, x)
     }
 
-    fn start(&self, branches: usize, device: &Device) -> Vec<KvCache> {
+    fn start(&self, branches: usize, device: &Device) -> TransformerState {
         let (heads, width) = (self.config.n_heads, self.config.head_width());
         let cache = |_: &Block| KvCache::new(branches, heads, width, device);
-        self.blocks.iter().map(cache).collect()
+        TransformerState { caches: self.blocks.iter().map(cache).collect(), labels: None }
     }
 
     fn step(
@@ -127,11 +180,18 @@ impl SequenceNetwork for Transformer {
         path: Path,
         rows: Arc<[u32]>,
         step: usize,
-        caches: &mut Vec<KvCache>,
+        state: &mut TransformerState,
     ) -> Tensor<2> {
         let rope = self.rope.get(step + 1);
         let mut x = self.tok_emb.forward(path, rows, None);
-        for (block, cache) in self.blocks.iter().zip(caches) {
+        if let Some(label_in) = &self.label_in {
+            let branches = x.dims()[0];
+            let labels = state.labels.as_deref();
+            let before = (0..branches).map(|i| labels.map(|l| &l[i * LABELS..(i + 1) * LABELS]));
+            let read = label_in.forward(path, multi_hot(before, &x.device()));
+            x = path.residual(x, read, None);
+        }
+        for (block, cache) in self.blocks.iter().zip(&mut state.caches) {
             let normed = block.norm1.forward(path, x.clone());
             let mixed = block.attn.step(path, normed, self.config.n_heads, step, &rope, cache);
             x = path.residual(x, mixed, None);
@@ -139,6 +199,10 @@ impl SequenceNetwork for Transformer {
             x = path.residual(x, processed, None);
         }
         self.final_norm.forward(path, x)
+    }
+
+    fn feed_back(state: &mut TransformerState, labels: &[u8]) {
+        state.labels = Some(labels.into());
     }
 
     fn head(&self) -> &Linear {

@@ -266,3 +266,23 @@ fn wrong_settings_are_named_with_the_nearest_right_one() {
         lab.train("runs", &["--max-steps", "6", "--resume", run.to_str().unwrap()]).expect_code(2);
     assert!(output.stderr.contains("other settings"), "{}", output.stderr);
 }
+
+#[test]
+fn parts_of_the_transition_machine_and_of_the_data_are_left_out_by_config() {
+    let lab = Lab::of("family = \"transition\"\n", "batch_size = 64\nmax_steps = 5\n");
+    let absolute = ["--set", "model.relative_positions=false", "--set", "train.max_games=7"];
+    let bytes = ["--set", "model.clocks=bytes", "--set", "sampling.color_swap=0"];
+    let args: Vec<&str> = absolute.into_iter().chain(bytes).collect();
+    let dry = lab.train("runs", &[&args[..], &["--dry-run"]].concat()).expect_done().stdout;
+    assert!(dry.contains("\n7 training games"), "{dry}");
+    lab.train("runs", &args).expect_done();
+    let run = lab.run("runs");
+    let said = cwm(["inspect", run.to_str().unwrap(), "--format", "json"]).expect_done().stdout;
+    assert!(said.contains("c160/d96/h64/absolute/byte-clocks"), "{said}");
+    let config = fs::read_to_string(run.join("checkpoints/latest/config.json")).unwrap();
+    assert!(config.contains("\"clocks\": \"bytes\""), "{config}");
+    let card = fs::read_to_string(run.join("config.toml")).unwrap();
+    assert!(card.contains("max_games = 7") && card.contains("color_swap = 0.0"), "{card}");
+    let wrong = lab.train("runs", &["--set", "model.clocks=sundial"]).expect_code(2);
+    assert!(wrong.stderr.contains("sundial"), "{}", wrong.stderr);
+}

@@ -16,8 +16,9 @@ use cwm_models::{
     ModelConfig, ModelTracker, NamedTensor, Parameters, TransitionConfig,
     checkpoint::{Checkpoint, WriteOptions, write},
     device::DeviceChoice,
+    feedback::Feedback,
     train::{OptimizerConfig, ScheduleConfig},
-    transition::{Transition, TransitionTracker, TransitionTrainer},
+    transition::{Clocks, Transition, TransitionTracker, TransitionTrainer},
 };
 
 fn games(count: u64) -> Games {
@@ -41,7 +42,7 @@ fn trainer(config: &TransitionConfig) -> TransitionTrainer {
 }
 
 fn small() -> TransitionConfig {
-    TransitionConfig { context_hidden: 7, context_width: 6, cell_hidden: 5 }
+    TransitionConfig { context_hidden: 7, context_width: 6, cell_hidden: 5, ..Default::default() }
 }
 
 /// The network written down a second time: plain loops in double precision over the named parameters.
@@ -80,7 +81,7 @@ impl Plain<'_> {
         (0..width).map(|i| rows.iter().map(|row| self.get(name, row * width + i)).sum()).collect()
     }
 
-    /// The logits of the heads `[28]` and of these cells `[K][13]`.
+    /// The logits of the heads `[28]` (`[1046]` with clocks as bytes) and of these cells `[K][13]`.
     fn logits(&self, token: u16, before: &[u8], cells: &[u8]) -> (Vec<f64>, Vec<Vec<f64>>) {
         let named = (token < 20_480).then(|| {
             let squares = usize::from(token) / 5;
@@ -103,6 +104,9 @@ impl Plain<'_> {
         rows.push(163 + usize::from(before[64]));
         rows.extend((0..4).filter(|&i| before[65 + i] == 1).map(|i| 165 + i));
         rows.extend([169 + usize::from(before[69]), 178 + usize::from(before[70])]);
+        if self.clocks_are_bytes() {
+            rows.extend((0..4).map(|i| 181 + 256 * i + usize::from(before[71 + i])));
+        }
         let sum = self.rows("context.inputs.weight", &rows);
         let first: Vec<f64> = sum
             .iter()
@@ -115,7 +119,8 @@ impl Plain<'_> {
         let cells = cells.iter().map(|&cell| {
             let cell = usize::from(cell);
             let mut rows = vec![usize::from(before[cell]), 13 + cell];
-            for (which, base) in [77, 109].into_iter().enumerate() {
+            let relative = self.parameters["cell.inputs.weight"].shape[0] > 77;
+            for (which, base) in [77, 109].into_iter().enumerate().filter(|_| relative) {
                 rows.extend(match named {
                     None => [base + 15, base + 31],
                     Some(both) => {
@@ -135,6 +140,10 @@ impl Plain<'_> {
         (self.linear("heads", &context), cells)
     }
 
+    fn clocks_are_bytes(&self) -> bool {
+        self.parameters["heads.bias"].data.len() > 28
+    }
+
     /// The training loss of a batch.
     fn loss(&self, batch: &Transitions) -> f64 {
         let mut loss = 0.0;
@@ -149,12 +158,16 @@ impl Plain<'_> {
                 loss -= f64::from(batch.weights[i * k + j]) * p.ln();
             }
             let mut first = 0;
-            for (label, &class) in after.iter().enumerate().take(71).skip(64) {
+            let bytes = self.clocks_are_bytes();
+            let classes = if bytes { 75 } else { 71 };
+            for (label, &class) in after.iter().enumerate().take(classes).skip(64) {
                 let classes = logit_range(label).len();
-                loss -= softmax(&heads[first..first + classes])[usize::from(class)].ln();
+                if label < 73 || !batch.swapped[i] {
+                    loss -= softmax(&heads[first..first + classes])[usize::from(class)].ln();
+                }
                 first += classes;
             }
-            for label in [71, 73] {
+            for label in [71, 73].into_iter().filter(|_| !bytes) {
                 let p = softmax(&heads[first..first + 3]);
                 first += 3;
                 let value = |labels: &[u8]| u16::from_be_bytes([labels[label], labels[label + 1]]);
@@ -182,10 +195,14 @@ fn softmax(logits: &[f64]) -> Vec<f64> {
 
 #[test]
 fn loss_and_gradients_are_those_of_plain_double_precision() {
-    // More steps than run through the network together, and all cells of a few.
-    for (cells, steps) in [(7, 70), (64, 9)] {
+    // More steps than run through the network together, and all cells of a few; and what can be left out.
+    let absolute = TransitionConfig { relative_positions: false, ..small() };
+    let bytes = TransitionConfig { clocks: Clocks::Bytes, ..small() };
+    for (cells, steps, config) in
+        [(7, 70, small()), (64, 9, small()), (16, 40, absolute), (16, 40, bytes)]
+    {
         let batch = batch(cells, steps, 1);
-        let mut trainer = trainer(&small());
+        let mut trainer = trainer(&config);
         for _ in 0..5 {
             trainer.step(&batch).unwrap();
         }
@@ -199,8 +216,12 @@ fn loss_and_gradients_are_those_of_plain_double_precision() {
         for ((name, _), gradient) in shapes.iter().zip(&gradients) {
             let largest = gradient.iter().fold(0.0_f32, |max, x| max.max(x.abs()));
             assert!(largest > 0.0, "{name} gets no gradient");
+            // Among them one that surely has a gradient: tables are larger than what a batch reads of them.
+            let steepest = (0..gradient.len())
+                .max_by(|&a, &b| gradient[a].abs().total_cmp(&gradient[b].abs()))
+                .unwrap();
             for pick in 0..3 {
-                let index = pick * 7919 % gradient.len();
+                let index = (steepest + pick * 7919) % gradient.len();
                 let at = |by| Plain { moved: Some((name, index, by)), ..plain }.loss(&batch);
                 let slope = (at(1e-6) - at(-1e-6)) / 2e-6;
                 let error = (slope - f64::from(gradient[index])).abs();
@@ -215,8 +236,12 @@ fn loss_and_gradients_are_those_of_plain_double_precision() {
 }
 
 fn trained() -> TransitionTrainer {
-    let mut trainer =
-        trainer(&TransitionConfig { context_hidden: 24, context_width: 16, cell_hidden: 16 });
+    let mut trainer = trainer(&TransitionConfig {
+        context_hidden: 24,
+        context_width: 16,
+        cell_hidden: 16,
+        ..Default::default()
+    });
     for number in 0..40 {
         trainer.step(&batch(16, 128, number)).unwrap();
     }
@@ -279,11 +304,98 @@ fn grading_pushing_and_probabilities_agree() {
     assert!(wrong.is_err());
 }
 
+fn short_games() -> Vec<Trajectory> {
+    let game = |seed| Trajectory::replay(&RandomPlay::new(seed, 0).play().unwrap().moves[..30]);
+    (80..83).map(game).collect()
+}
+
+#[test]
+fn with_the_truth_fed_back_every_step_stands_by_itself() {
+    let trainer = trained();
+    let parameters = trainer.named_parameters();
+    let plain = Plain { parameters: &parameters, moved: None };
+    let all_cells: Vec<u8> = (0..64).collect();
+    let tracker = trainer.tracker().with_feedback(Feedback::Truth);
+    for game in short_games() {
+        let graded = ready(tracker.grade(&[&game])).unwrap().unwrap().remove(0);
+        let mut before = [0; LABELS];
+        for (step, &token) in game.tokens().iter().enumerate() {
+            let (_, cells) = plain.logits(token.id(), &before, &all_cells);
+            for (cell, logits) in cells.iter().enumerate() {
+                let named = logits[usize::from(graded.states[step].labels()[cell])];
+                let best = logits.iter().copied().fold(f64::MIN, f64::max);
+                assert!(named > best - 1e-4, "step {step}, cell {cell}: {named}, {best}");
+            }
+            before = *game.states()[step].labels();
+        }
+    }
+}
+
+#[test]
+fn soft_feedback_starts_alike_and_pushes_as_it_grades() {
+    let hard = trained().tracker();
+    let soft = hard.clone().with_feedback(Feedback::Soft);
+    let mut differences = 0;
+    for game in short_games() {
+        let start = Trajectory::replay(&[]);
+        let first = ready(hard.grade(&[&start])).unwrap().unwrap().remove(0);
+        let first_soft = ready(soft.grade(&[&start])).unwrap().unwrap().remove(0);
+        assert_eq!(first.states, first_soft.states, "before START nothing is in doubt");
+        let (a, b) = (first.loss_sum.unwrap(), first_soft.loss_sum.unwrap());
+        assert!((a - b).abs() < 1e-4 * a, "{a} is not {b}");
+
+        let graded = ready(soft.grade(&[&game])).unwrap().unwrap().remove(0);
+        let mut memory = soft.start(2);
+        for (step, &token) in game.tokens().iter().enumerate() {
+            let states = ready(soft.push(&mut memory, &[token; 2])).unwrap().unwrap();
+            assert_eq!(states, [graded.states[step]; 2], "step {step}");
+        }
+        let other = ready(hard.grade(&[&game])).unwrap().unwrap().remove(0);
+        differences += usize::from(other.states != graded.states);
+    }
+    assert!(differences > 0, "soft feedback is no argmax");
+}
+
+#[test]
+fn machines_with_parts_left_out_train_and_keep_their_config() {
+    let absolute = TransitionConfig { relative_positions: false, ..TransitionConfig::default() };
+    let bytes = TransitionConfig { clocks: Clocks::Bytes, ..TransitionConfig::default() };
+    let batch = batch(16, 256, 0);
+    let game = &short_games()[0];
+    for config in [absolute, bytes] {
+        let mut trainer = trainer(&config);
+        let losses: Vec<f64> = (0..8).map(|_| trainer.step(&batch).unwrap().loss).collect();
+        assert!(losses[7] < 0.9 * losses[0], "{losses:?}");
+        let parameters = trainer.named_parameters();
+        let family = ModelConfig::Transition(config.clone());
+        let file = write(&family, &parameters, None, WriteOptions::EXACT).unwrap();
+        let read = Checkpoint::read(&file, None).unwrap();
+        assert_eq!((&read.config, &read.tensors), (&family, &parameters));
+        let again = TransitionTracker::new(
+            "m",
+            Transition::from_parameters(&config, &read.tensors).unwrap(),
+        );
+        let grade = |tracker: &TransitionTracker| ready(tracker.grade(&[game])).unwrap().unwrap();
+        assert_eq!(grade(&again), grade(&trainer.tracker()));
+        let p = again.probabilities(game.tokens());
+        let last = &p[30 * LOGITS..];
+        for label in 0..LABELS {
+            let sum: f32 = last[logit_range(label)].iter().sum();
+            assert!((sum - 1.0).abs() < 1e-3, "label {label}: {sum}");
+        }
+    }
+}
+
 #[test]
 fn broken_networks_are_graded_as_such() {
     let mut parameters = trained().named_parameters();
     parameters.get_mut("context.hidden.bias").unwrap().data[0] = f32::NAN;
-    let config = TransitionConfig { context_hidden: 24, context_width: 16, cell_hidden: 16 };
+    let config = TransitionConfig {
+        context_hidden: 24,
+        context_width: 16,
+        cell_hidden: 16,
+        ..Default::default()
+    };
     let network = Transition::from_parameters(&config, &parameters).unwrap();
     let game = Trajectory::replay(&RandomPlay::new(3, 0).play().unwrap().moves[..10]);
     let tracker = TransitionTracker::new("broken", network);

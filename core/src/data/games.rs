@@ -1,8 +1,10 @@
 //! Many games in little memory: one buffer of moves, one of ids, and offsets into both.
 
-use crate::chess::MoveToken;
+use rand::{SeedableRng, seq::SliceRandom};
+use rand_chacha::ChaCha8Rng;
 
 use super::GameResult;
+use crate::chess::MoveToken;
 
 /// One game of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +52,20 @@ impl Games {
         self.moves.extend_from_slice(moves);
         self.move_ends.push(self.moves.len() as u64);
         self.results.push(result);
+    }
+
+    /// At most `count` of the games, drawn with `seed`, in the order in which they stand here, with their places. Of one
+    /// seed a smaller draw is part of every larger one.
+    pub fn drawn(&self, count: usize, seed: u64) -> (Games, Vec<usize>) {
+        let mut places: Vec<usize> = (0..self.len()).collect();
+        places.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+        places.truncate(count);
+        places.sort_unstable();
+        let mut games = Games::new();
+        for &place in &places {
+            games.push(self.id(place), self.moves(place), self.result(place));
+        }
+        (games, places)
     }
 
     /// How many games there are.
@@ -119,5 +135,23 @@ mod tests {
         assert_eq!((games.id(2), games.moves(2), games.plies(1)), ("ccc", &tokens[2..], 0));
         assert_eq!(games.result(0), GameResult::Draw);
         assert_eq!(games.iter().map(|(id, _)| id).collect::<Vec<_>>(), ["a", "", "ccc"]);
+    }
+
+    #[test]
+    fn draws_keep_the_order_and_hold_smaller_ones() {
+        let token = |i: usize| MoveToken::new(i as u32).unwrap();
+        let mut games = Games::new();
+        for i in 0..50 {
+            games.push(&i.to_string(), &[token(i)], GameResult::Draw);
+        }
+        let (few, places) = games.drawn(10, 7);
+        let (more, more_places) = games.drawn(20, 7);
+        assert_eq!((few.len(), more.len()), (10, 20));
+        assert!(places.is_sorted() && places.iter().all(|place| more_places.contains(place)));
+        for (i, &place) in places.iter().enumerate() {
+            assert_eq!((few.id(i), few.moves(i)), (games.id(place), games.moves(place)));
+        }
+        assert_ne!(places, games.drawn(10, 8).1);
+        assert_eq!(games.drawn(60, 7).0, games);
     }
 }

@@ -9,10 +9,12 @@ mod canvas;
 mod curve;
 mod legend;
 mod svg;
+mod training;
 
 pub use bars::{first_mistakes, label_groups};
 pub use board::error_map;
 pub use curve::prefix_bins;
+pub use training::training_games;
 
 use crate::report::{EvalReport, Evaluation, TrackerKind};
 
@@ -51,9 +53,12 @@ enum Kind {
     FirstMistakes,
     /// Of a tracker.
     ErrorMap(String),
+    /// Of the whole report.
+    TrainingGames,
 }
 
-/// The charts of a report: three for each dataset, and an error map for each model on it.
+/// The charts of a report: three for each dataset, and an error map for each model on it; and accuracy against games of
+/// training, if the models differ in it.
 pub fn plan(report: &EvalReport) -> Vec<Plan> {
     let mut plans = Vec::new();
     for dataset in &report.datasets {
@@ -75,6 +80,10 @@ pub fn plan(report: &EvalReport) -> Vec<Plan> {
             }
         }
     }
+    if training::differ(report) {
+        let (name, dataset) = ("training-games".to_string(), String::new());
+        plans.push(Plan { name, dataset, kind: Kind::TrainingGames });
+    }
     plans
 }
 
@@ -84,17 +93,17 @@ impl Plan {
     /// # Errors
     /// [`PlotError`] if the chart cannot be drawn, or the report holds no such grades.
     pub fn draw(&self, report: &EvalReport) -> Result<Chart, PlotError> {
-        let evaluation = |tracker: &str| report.evaluation(tracker, &self.dataset);
-        let graded: Vec<&Evaluation> =
-            report.trackers.iter().filter_map(|tracker| evaluation(&tracker.name)).collect();
+        let shown = report.shown(&self.dataset);
+        let graded: Vec<&Evaluation> = shown.iter().collect();
+        let missing = || PlotError { chart: self.name.clone(), reason: "no grades".into() };
         let svg = match &self.kind {
             Kind::PrefixBins => prefix_bins(&self.dataset, &graded),
             Kind::LabelGroups => label_groups(&self.dataset, &graded),
             Kind::FirstMistakes => first_mistakes(&self.dataset, &graded),
-            Kind::ErrorMap(tracker) => match evaluation(tracker) {
-                Some(evaluation) => error_map(evaluation),
-                None => Err(PlotError { chart: self.name.clone(), reason: "no grades".into() }),
-            },
+            Kind::ErrorMap(tracker) => {
+                error_map(report.evaluation(tracker, &self.dataset).ok_or_else(missing)?)
+            }
+            Kind::TrainingGames => training_games(report)?.ok_or_else(missing),
         }?;
         Ok(Chart { name: self.name.clone(), svg })
     }

@@ -22,6 +22,10 @@ pub struct Detail {
     pub no_paper_rows: bool,
 }
 
+/// What the mark means.
+const STRUCTURED: &str = "trackers marked `structured` carry a state that has the form of the answer: they show how hard \
+    the rules are to learn, not how hard a state is to keep, and do not compare with sequence mixers";
+
 /// A heading, a table, and what must be said about it.
 pub(super) struct Block {
     pub(super) level: usize,
@@ -78,11 +82,8 @@ pub fn markdown(report: &EvalReport, detail: Detail) -> String {
 fn blocks(report: &EvalReport, detail: Detail) -> Vec<Block> {
     let mut blocks = Vec::new();
     for dataset in &report.datasets {
-        let graded: Vec<&Evaluation> = report
-            .trackers
-            .iter()
-            .filter_map(|tracker| report.evaluation(&tracker.name, &dataset.name))
-            .collect();
+        let shown = report.shown(&dataset.name);
+        let graded: Vec<&Evaluation> = shown.iter().collect();
         if graded.is_empty() {
             continue;
         }
@@ -128,6 +129,12 @@ fn summary(
             "[..] 95 % interval, {} resamples of whole games",
             report.resampling.resamples
         ));
+    }
+    let structured = |e: &&Evaluation| {
+        report.trackers.iter().any(|t| t.is_structured() && t.label() == e.tracker)
+    };
+    if graded.iter().any(structured) {
+        notes.push(STRUCTURED.to_string());
     }
     let rows = match dataset.split {
         Some(split) if !detail.no_paper_rows => {

@@ -160,6 +160,13 @@ pub struct ModelInfo {
     pub path: String,
     /// Optimiser steps behind it, if known.
     pub train_steps: Option<u64>,
+    /// Games that it was trained on, each counted once, if known.
+    #[serde(default)]
+    pub train_games: Option<u64>,
+    /// Whether the state that it carries from step to step has the form of the answer: its scores do not compare with
+    /// those of sequence mixers, and every table says so.
+    #[serde(default)]
+    pub structured: bool,
 }
 
 /// A tracker as it was graded.
@@ -170,6 +177,18 @@ pub struct TrackerInfo {
     /// What it is.
     #[serde(flatten)]
     pub kind: TrackerKind,
+}
+
+impl TrackerInfo {
+    /// Whether it is a model whose state has the form of the answer.
+    pub fn is_structured(&self) -> bool {
+        matches!(&self.kind, TrackerKind::Model(model) if model.structured)
+    }
+
+    /// Its name as tables and charts show it: structured models are marked wherever their scores stand.
+    pub fn label(&self) -> String {
+        if self.is_structured() { format!("{} (structured)", self.name) } else { self.name.clone() }
+    }
 }
 
 /// A document that is no report we can read.
@@ -246,6 +265,15 @@ impl EvalReport {
     /// The grade of a tracker on a dataset.
     pub fn evaluation(&self, tracker: &str, dataset: &str) -> Option<&Evaluation> {
         self.evaluations.iter().find(|e| e.tracker == tracker && e.dataset == dataset)
+    }
+
+    /// The grades on a dataset as tables and charts show them: in the order of the trackers, and under their labels.
+    pub fn shown(&self, dataset: &str) -> Vec<Evaluation> {
+        let grade = |tracker: &TrackerInfo| {
+            let evaluation = self.evaluation(&tracker.name, dataset)?;
+            Some(Evaluation { tracker: tracker.label(), ..evaluation.clone() })
+        };
+        self.trackers.iter().filter_map(grade).collect()
     }
 
     fn check(&self) -> Result<(), ReportError> {

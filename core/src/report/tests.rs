@@ -77,6 +77,8 @@ fn report(plies: &[usize], loss_sums: &[f64]) -> EvalReport {
             sha256: "ff".into(),
             path: "a\tb".into(),
             train_steps: Some(7),
+            train_games: Some(1000),
+            structured: true,
         }),
     });
     report.evaluations.push(Evaluation::new("a|model", "knights", &grading, resampling));
@@ -105,12 +107,13 @@ fn every_face_names_every_tracker() {
     for part in [
         "knights: 3 games, 86 steps (random-uniform, seed 3",
         "start-board",
-        "a|model (partial)",
+        "a|model (structured) (partial)",
+        "trackers marked `structured` carry a state",
         "paper: transformer d128/l1",
         "paper: mamba3 d512/l6",
         "rows marked `paper` are published figures",
         "preview: at most the first 3 games",
-        "`a|model` gave non-finite logits at 3 steps",
+        "`a|model (structured)` gave non-finite logits at 3 steps",
         "By label group",
         "First mistakes",
         "Worst games",
@@ -120,7 +123,7 @@ fn every_face_names_every_tracker() {
     }
     assert!(text.lines().all(|line| line.len() <= 100), "{text}");
     let markdown = markdown(&report, Detail { all_paper_rows: true, ..detail });
-    assert!(markdown.contains("a\\|model (partial)"), "{markdown}");
+    assert!(markdown.contains("a\\|model (structured) (partial)"), "{markdown}");
     assert_eq!(
         markdown.matches("paper: ").count(),
         crate::paper::ROWS.len() + crate::paper::BINS_D512.len()

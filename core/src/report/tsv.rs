@@ -3,7 +3,7 @@
 use super::{EvalReport, Share, TrackerKind};
 
 /// The columns of the reference's `summary.tsv`, followed by ours.
-pub const SUMMARY_COLUMNS: [&str; 21] = [
+pub const SUMMARY_COLUMNS: [&str; 22] = [
     "model",
     "arch",
     "d_model",
@@ -25,6 +25,7 @@ pub const SUMMARY_COLUMNS: [&str; 21] = [
     "parameters",
     "sha256",
     "preview",
+    "structured",
 ];
 
 /// One line a grade. Cells without a value are empty; shares run from 0 to 1.
@@ -62,6 +63,7 @@ pub fn summary(report: &EvalReport) -> String {
             model.map_or(String::new(), |m| m.parameters.to_string()),
             model.map_or(String::new(), |m| m.sha256.clone()),
             preview.to_string(),
+            model.is_some_and(|m| m.structured).to_string(),
         ];
         tsv += &line(&cells);
     }

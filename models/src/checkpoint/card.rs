@@ -135,7 +135,12 @@ impl Card<'_> {
         )?;
         writeln!(
             out,
-            "\nTensors have the reference's names and PyTorch's layout; the config is in the file's metadata too.\n"
+            "\n{}; the config is in the file's metadata too.\n",
+            match summary.config {
+                ModelConfig::Transition(_) =>
+                    "Matrices are [out, in], tables of inputs [rows, width]",
+                _ => "Tensors have the reference's names and PyTorch's layout",
+            }
         )
     }
 
@@ -234,6 +239,9 @@ fn imported(facts: &ImportFacts) -> String {
 
 /// A family's name in prose.
 fn title(family: &str) -> String {
+    if family == "transition" {
+        return "transition machine".into();
+    }
     let mut chars = family.chars();
     chars.next().map_or(String::new(), |c| c.to_ascii_uppercase().to_string() + chars.as_str())
 }
@@ -309,6 +317,8 @@ mod tests {
                 sha256: sha256.into(),
                 path: "m".into(),
                 train_steps: None,
+                train_games: None,
+                structured: false,
             }),
         });
         report.evaluations.push(Evaluation {

@@ -111,6 +111,7 @@ impl Checkpoint {
     /// What reports say of the checkpoint, which lay at `path`.
     pub fn model_info(&self, path: &str) -> ModelInfo {
         let config = &self.config;
+        let training = self.info.training.as_ref();
         ModelInfo {
             family: config.family().to_string(),
             size: config.size(),
@@ -119,7 +120,9 @@ impl Checkpoint {
             parameters: config.parameter_count() as u64,
             sha256: self.info.sha256.clone(),
             path: path.to_string(),
-            train_steps: self.info.training.as_ref().map(|training| training.steps),
+            train_steps: training.map(|training| training.steps),
+            train_games: training.and_then(|training| training.dataset.as_ref()?.games),
+            structured: config.is_structured(),
         }
     }
 

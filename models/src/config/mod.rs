@@ -218,6 +218,17 @@ impl ModelConfig {
         self.parameter_shapes().iter().map(|(_, shape)| shape.iter().product::<usize>()).sum()
     }
 
+    /// Whether a sequence model reads the labels of the state before beside each move.
+    pub fn reads_labels(&self) -> bool {
+        self.shape().reads_labels()
+    }
+
+    /// Whether the state carried from step to step has the form of the answer, so that scores do not compare with those
+    /// of sequence mixers.
+    pub fn is_structured(&self) -> bool {
+        self.shape().is_structured()
+    }
+
     /// Whether a table embeds move tokens; the transition machine takes them apart instead.
     pub fn has_token_embedding(&self) -> bool {
         self.shape().embedding().is_some()

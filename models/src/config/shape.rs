@@ -29,6 +29,16 @@ pub(crate) trait Shape {
     /// The parameter that embeds move tokens, one row a token, where the family has one.
     fn embedding(&self) -> Option<&'static str>;
 
+    /// Whether the network reads the labels of the state before beside each move: its own answers, but for training.
+    fn reads_labels(&self) -> bool {
+        false
+    }
+
+    /// Whether the state carried from step to step has the form of the answer.
+    fn is_structured(&self) -> bool {
+        false
+    }
+
     /// Checks every number.
     fn validate(&self) -> Result<(), ConfigError>;
 

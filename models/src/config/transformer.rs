@@ -4,7 +4,7 @@ use cwm_core::chess::label::LOGITS;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ConfigError, MAX_EXTENT, ModelConfig, Shape, Vocabulary, common, default_dropout,
+    ConfigError, Initial, MAX_EXTENT, ModelConfig, Shape, Vocabulary, common, default_dropout,
     default_ff_mult, default_move_vocab, default_pad, default_start, in_range,
 };
 
@@ -24,6 +24,10 @@ pub struct TransformerConfig {
     /// Dropout of embeddings, attention probabilities and sublayer outputs while training. 0.1 if absent.
     #[serde(default = "super::default_dropout")]
     pub dropout: f64,
+    /// Whether the labels of the state before are an input beside each move: the true ones in training, afterwards the
+    /// network's own answers. An experiment on what the transition machine's feedback does for a sequence mixer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub label_feedback: bool,
     /// Tokens in the vocabulary. The benchmark's 20,482 if absent.
     #[serde(default = "super::default_move_vocab")]
     pub move_vocab: usize,
@@ -44,6 +48,7 @@ impl TransformerConfig {
             n_heads,
             ff_mult: default_ff_mult(),
             dropout: default_dropout(),
+            label_feedback: false,
             move_vocab: default_move_vocab(),
             start_move_id: default_start(),
             pad_move_id: default_pad(),
@@ -83,6 +88,23 @@ impl Shape for TransformerConfig {
         Some("tok_emb.weight")
     }
 
+    fn variant(&self) -> Option<String> {
+        self.label_feedback.then(|| "labels".to_string())
+    }
+
+    fn reads_labels(&self) -> bool {
+        self.label_feedback
+    }
+
+    fn is_structured(&self) -> bool {
+        self.label_feedback
+    }
+
+    fn initial(&self, name: &str, _: &[usize]) -> Option<Initial> {
+        // 75 columns together weigh as much as the embedding of a move: a variance of 1.
+        (name == "label_in.weight").then_some(Initial::Uniform(0.2))
+    }
+
     fn without_dropout(&self) -> ModelConfig {
         ModelConfig::Transformer(Self { dropout: 0.0, ..self.clone() })
     }
@@ -111,6 +133,10 @@ impl Shape for TransformerConfig {
     fn parameter_shapes(&self) -> Vec<(String, Vec<usize>)> {
         let (d, f) = (self.d_model, self.ff_width());
         let mut shapes = vec![("tok_emb.weight".to_string(), vec![self.move_vocab, d])];
+        if self.label_feedback {
+            shapes.push(("label_in.weight".into(), vec![d, LOGITS]));
+            shapes.push(("label_in.bias".into(), vec![d]));
+        }
         for layer in 0..self.n_layers {
             let mut push = |name: &str, shape: &[usize]| {
                 shapes.push((format!("blocks.{layer}.{name}"), shape.to_vec()));

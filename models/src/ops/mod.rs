@@ -49,12 +49,14 @@ pub struct Games {
     pub first_game: u32,
     /// Where the first row stands in that batch.
     pub first_row: u32,
+    /// Labels after each step `[N, 75]`, where the network reads those of the step before.
+    pub labels: Option<Arc<[u8]>>,
 }
 
 impl Games {
     /// A batch of its own.
     pub fn new(lengths: impl Into<Arc<[u32]>>) -> Self {
-        Games { lengths: lengths.into(), first_game: 0, first_row: 0 }
+        Games { lengths: lengths.into(), first_game: 0, first_row: 0, labels: None }
     }
 
     /// Rows in all (N).

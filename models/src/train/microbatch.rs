@@ -95,8 +95,10 @@ fn micro_batch(
             tokens.push(row.map_err(|source| BatchError::Token { game, step, source })?);
         }
     }
-    let labels = batch.labels[rows.start * LABELS..rows.end * LABELS].into();
-    let games = Games { lengths, first_game: games.start as u32, first_row: rows.start as u32 };
+    let labels: Arc<[u8]> = batch.labels[rows.start * LABELS..rows.end * LABELS].into();
+    let read = model.config().reads_labels().then(|| labels.clone());
+    let (first_game, first_row) = (games.start as u32, rows.start as u32);
+    let games = Games { lengths, first_game, first_row, labels: read };
     Ok(MicroBatch { tokens: PackedTokens { rows: tokens.into(), games }, labels })
 }
 

@@ -6,7 +6,7 @@ use multiversion::multiversion;
 use super::{
     config::{CELL_OUTPUTS, place},
     forward::{Activations, Steps},
-    heads::{self, HEADS},
+    heads,
     inputs::{PIECE, SQUARE, context_rows, relative_rows},
     network::Transition,
 };
@@ -110,8 +110,10 @@ impl Transition {
         for i in 0..n {
             let labels = i * LABELS..(i + 1) * LABELS;
             let (before, after) = (&steps.before[labels.clone()], &targets.after[labels]);
-            let logits = &mut act.heads[i * HEADS..(i + 1) * HEADS];
-            let loss = heads::gradient(logits, before, after, targets.swapped[i], scale);
+            let columns = heads::columns(config.clocks);
+            let logits = &mut act.heads[i * columns..(i + 1) * columns];
+            let swapped = targets.swapped[i];
+            let loss = heads::gradient(logits, config.clocks, before, after, swapped, scale);
             sums.loss += f64::from(scale) * loss;
         }
 
@@ -147,12 +149,14 @@ impl Transition {
                 d_first.chunks_exact(h).zip(cells).zip(&held[i * k..(i + 1) * k])
             {
                 let cell = usize::from(cell);
-                let from = relative_rows(cell, steps.moves[i].from, 0);
-                let to = relative_rows(cell, steps.moves[i].to, 1);
-                for index in
-                    [PIECE + usize::from(class), SQUARE + cell].into_iter().chain(from).chain(to)
-                {
+                let mut add = |index: usize| {
                     add_rows(&mut table[index * h..(index + 1) * h], row);
+                };
+                add(PIECE + usize::from(class));
+                add(SQUARE + cell);
+                if config.relative_positions {
+                    relative_rows(cell, steps.moves[i].from, 0).into_iter().for_each(&mut add);
+                    relative_rows(cell, steps.moves[i].to, 1).into_iter().for_each(&mut add);
                 }
             }
         }
@@ -201,7 +205,7 @@ impl Transition {
         for ((row, &step), before) in
             d_first.chunks_exact(c).zip(steps.moves).zip(steps.before.chunks_exact(LABELS))
         {
-            context_rows(step, before, |index| {
+            context_rows(step, before, config.clocks, |index| {
                 add_rows(&mut table[index * c..(index + 1) * c], row);
             });
         }

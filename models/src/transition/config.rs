@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{heads::HEADS, inputs};
+use super::{heads, inputs};
 use crate::config::{ConfigError, Initial, ModelConfig, Shape, Vocabulary, in_range};
 use cwm_core::chess::MoveToken;
 
@@ -19,11 +19,32 @@ pub struct TransitionConfig {
     pub context_width: usize,
     /// Width H of the cell network's two hidden layers.
     pub cell_hidden: usize,
+    /// Whether cells see their file and rank relative to the two named cells.
+    pub relative_positions: bool,
+    /// What the clocks are to the network.
+    pub clocks: Clocks,
+}
+
+/// What the clocks are to the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clocks {
+    /// Registers on which it chooses keep, +1 or reset; it does not read them.
+    #[default]
+    Registers,
+    /// Four bytes like any other labels: read as inputs, named as one of 256 classes each.
+    Bytes,
 }
 
 impl Default for TransitionConfig {
     fn default() -> Self {
-        TransitionConfig { context_hidden: 160, context_width: 96, cell_hidden: 64 }
+        TransitionConfig {
+            context_hidden: 160,
+            context_width: 96,
+            cell_hidden: 64,
+            relative_positions: true,
+            clocks: Clocks::Registers,
+        }
     }
 }
 
@@ -60,9 +81,15 @@ impl Shape for TransitionConfig {
         in_range("cell_hidden", self.cell_hidden, 1, MAX_WIDTH)
     }
 
-    /// A short name of the size: the three widths.
+    /// A short name of the size: the three widths, and what it lacks.
     fn size(&self) -> String {
-        format!("c{}/d{}/h{}", self.context_hidden, self.context_width, self.cell_hidden)
+        let relative = if self.relative_positions { "" } else { "/absolute" };
+        let clocks = match self.clocks {
+            Clocks::Registers => "",
+            Clocks::Bytes => "/byte-clocks",
+        };
+        let (c, d, h) = (self.context_hidden, self.context_width, self.cell_hidden);
+        format!("c{c}/d{d}/h{h}{relative}{clocks}")
     }
 
     /// Matrices are `[out, in]`, as everywhere, but for the two tables of inputs: of these a step reads a few rows, as of
@@ -70,15 +97,15 @@ impl Shape for TransitionConfig {
     fn parameter_shapes(&self) -> Vec<(String, Vec<usize>)> {
         let (c, d, h) = (self.context_hidden, self.context_width, self.cell_hidden);
         let shapes: [(&str, &[usize]); 15] = [
-            ("context.inputs.weight", &[inputs::CONTEXT_ROWS, c]),
+            ("context.inputs.weight", &[inputs::context_table_rows(self.clocks), c]),
             ("context.inputs.bias", &[c]),
             ("context.hidden.weight", &[c, c]),
             ("context.hidden.bias", &[c]),
             ("context.output.weight", &[d, c]),
             ("context.output.bias", &[d]),
-            ("heads.weight", &[HEADS, d]),
-            ("heads.bias", &[HEADS]),
-            ("cell.inputs.weight", &[inputs::CELL_ROWS, h]),
+            ("heads.weight", &[heads::columns(self.clocks), d]),
+            ("heads.bias", &[heads::columns(self.clocks)]),
+            ("cell.inputs.weight", &[inputs::cell_table_rows(self.relative_positions), h]),
             ("cell.context.weight", &[h, d]),
             ("cell.context.bias", &[h]),
             ("cell.hidden.weight", &[h, h]),
@@ -106,6 +133,10 @@ impl Shape for TransitionConfig {
         None
     }
 
+    fn is_structured(&self) -> bool {
+        true
+    }
+
     fn initial(&self, name: &str, shape: &[usize]) -> Option<Initial> {
         Some(Initial::Uniform(self.initial_bound(name, shape)))
     }
@@ -124,8 +155,11 @@ impl TransitionConfig {
     fn initial_bound(&self, name: &str, shape: &[usize]) -> f64 {
         // A step reads this many rows of a table.
         let inputs = match name {
-            "context.inputs.weight" => 10,
-            "cell.inputs.weight" => 6,
+            "context.inputs.weight" => match self.clocks {
+                Clocks::Registers => 10,
+                Clocks::Bytes => 14,
+            },
+            "cell.inputs.weight" => 2 + 4 * usize::from(self.relative_positions),
             _ => shape.get(1).copied().unwrap_or(1),
         };
         match name {
@@ -151,5 +185,25 @@ mod tests {
         assert_eq!(ModelConfig::from_json(&config.to_json()).unwrap(), config);
         let wide = ModelConfig::from_toml("family = \"transition\"\ncell_hidden = 2000\n");
         assert!(wide.unwrap_err().to_string().contains("cell_hidden"));
+        let clocks = ModelConfig::from_toml("family = \"transition\"\nclocks = \"sundial\"\n");
+        assert!(clocks.unwrap_err().to_string().contains("sundial"));
+    }
+
+    #[test]
+    fn what_is_taken_away_shows_in_size_and_shapes() {
+        let config = |toml: &str| {
+            let config = ModelConfig::from_toml(&format!("family = \"transition\"\n{toml}\n"));
+            let config = config.unwrap();
+            assert_eq!(ModelConfig::from_json(&config.to_json()).unwrap(), config);
+            config
+        };
+        let absolute = config("relative_positions = false");
+        assert_eq!(absolute.size(), "c160/d96/h64/absolute");
+        // Four tables of 16 rows less.
+        assert_eq!(absolute.parameter_count(), 93_354 - 4 * 16 * 64);
+        let bytes = config("clocks = \"bytes\"");
+        assert_eq!(bytes.size(), "c160/d96/h64/byte-clocks");
+        // 4 * 256 rows more to read, and as many columns to name in place of the six operations.
+        assert_eq!(bytes.parameter_count(), 93_354 + 1024 * 160 + (1024 - 6) * 97);
     }
 }

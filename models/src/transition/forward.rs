@@ -5,7 +5,6 @@ use multiversion::multiversion;
 
 use super::{
     config::{CELL_OUTPUTS, place},
-    heads::HEADS,
     inputs::{Move, PIECE, context_rows},
     network::Transition,
 };
@@ -45,7 +44,7 @@ pub(super) struct Activations {
     pub second: Vec<f32>,
     /// The context `[N, D]`.
     pub context: Vec<f32>,
-    /// The heads' logits `[N, 28]`.
+    /// The heads' logits `[N, 28]`; with clocks as bytes `[N, 1046]`.
     pub heads: Vec<f32>,
     /// What the context gives to the cells `[N, H]`.
     pub cell_context: Vec<f32>,
@@ -139,24 +138,19 @@ impl Transition {
         let config = self.config();
         let (c, h) = (config.context_hidden, config.cell_hidden);
         let p = |place| self.parameter(place);
+        let k = steps.cells_per_step;
 
         let table = p(place::CONTEXT_INPUTS);
         out.first.clear();
         out.first.resize(n * c, 0.0);
         let rows = out.first.chunks_exact_mut(c);
         for ((sum, &step), before) in rows.zip(steps.moves).zip(steps.before.chunks_exact(LABELS)) {
-            context_rows(step, before, |row| add_row(sum, &table[row * c..(row + 1) * c]));
+            context_rows(step, before, config.clocks, |row| {
+                add_row(sum, &table[row * c..(row + 1) * c])
+            });
         }
-        rectify(&mut out.first, p(place::CONTEXT_INPUTS_BIAS));
-        let (w, b) = (p(place::CONTEXT_HIDDEN), p(place::CONTEXT_HIDDEN_BIAS));
-        linear(&mut out.second, &out.first, n, w, b, true);
-        let (w, b) = (p(place::CONTEXT_OUTPUT), p(place::CONTEXT_OUTPUT_BIAS));
-        linear(&mut out.context, &out.second, n, w, b, true);
-        linear(&mut out.heads, &out.context, n, p(place::HEADS), p(place::HEADS_BIAS), false);
+        self.context_layers(n, out);
 
-        let (w, b) = (p(place::CELL_CONTEXT), p(place::CELL_CONTEXT_BIAS));
-        linear(&mut out.cell_context, &out.context, n, w, b, false);
-        let k = steps.cells_per_step;
         out.cell_first.resize(n * k * h, 0.0);
         for i in 0..n {
             cell_inputs(
@@ -168,7 +162,28 @@ impl Transition {
                 &steps.cells[i * k..(i + 1) * k],
             );
         }
-        let rows = steps.rows();
+        self.cell_layers(steps.rows(), out);
+        add_copies(&mut out.logits, steps);
+    }
+
+    /// The context network and the heads of `n` steps, whose sums of input rows lie in `out.first`.
+    pub(super) fn context_layers(&self, n: usize, out: &mut Activations) {
+        let p = |place| self.parameter(place);
+        rectify(&mut out.first, p(place::CONTEXT_INPUTS_BIAS));
+        let (w, b) = (p(place::CONTEXT_HIDDEN), p(place::CONTEXT_HIDDEN_BIAS));
+        linear(&mut out.second, &out.first, n, w, b, true);
+        let (w, b) = (p(place::CONTEXT_OUTPUT), p(place::CONTEXT_OUTPUT_BIAS));
+        linear(&mut out.context, &out.second, n, w, b, true);
+        linear(&mut out.heads, &out.context, n, p(place::HEADS), p(place::HEADS_BIAS), false);
+
+        let (w, b) = (p(place::CELL_CONTEXT), p(place::CELL_CONTEXT_BIAS));
+        linear(&mut out.cell_context, &out.context, n, w, b, false);
+    }
+
+    /// The cell network over `rows` cells, whose first layer lies in `out.cell_first`; the copies are still to be added.
+    pub(super) fn cell_layers(&self, rows: usize, out: &mut Activations) {
+        let p = |place| self.parameter(place);
+        let h = self.config().cell_hidden;
         let (w, b) = (p(place::CELL_HIDDEN), p(place::CELL_HIDDEN_BIAS));
         linear(&mut out.cell_second, &out.cell_first, rows, w, b, true);
         out.logits.resize(CELL_OUTPUTS * rows, 0.0);
@@ -177,7 +192,5 @@ impl Transition {
         for (logits, &bias) in out.logits.chunks_exact_mut(rows).zip(p(place::CELL_OUTPUT_BIAS)) {
             logits.iter_mut().for_each(|x| *x += bias);
         }
-        add_copies(&mut out.logits, steps);
-        debug_assert_eq!(out.heads.len(), n * HEADS);
     }
 }

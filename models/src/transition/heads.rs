@@ -4,19 +4,34 @@
 use std::ops::Range;
 
 use cwm_core::chess::label::{
-    FULLMOVE, HALFMOVE, LABELS, LOGIT_OFFSETS, PIECE_CLASSES, SIDE, SQUARES, logit_range,
+    FULLMOVE, HALFMOVE, LABELS, LOGIT_OFFSETS, LOGITS, PIECE_CLASSES, SIDE, SQUARES, logit_range,
 };
 use multiversion::multiversion;
 
-use super::registers::{self, OPERATIONS};
+use super::{
+    config::Clocks,
+    registers::{self, OPERATIONS},
+};
 use crate::kernel::math::exp;
 
-/// The labels that have a head of classes: side, four rights, en passant file and rank.
-pub(super) const CLASS_HEADS: Range<usize> = SIDE..HALFMOVE;
+/// The labels that have a head of classes: side, four rights, en passant file and rank; the clocks where they are bytes.
+pub(super) fn class_heads(clocks: Clocks) -> Range<usize> {
+    match clocks {
+        Clocks::Registers => SIDE..HALFMOVE,
+        Clocks::Bytes => SIDE..LABELS,
+    }
+}
+
 /// Columns of all heads together.
-pub(super) const HEADS: usize = CLOCKS + 2 * OPERATIONS;
+pub(super) fn columns(clocks: Clocks) -> usize {
+    match clocks {
+        Clocks::Registers => FIRST_OPERATION + 2 * OPERATIONS,
+        Clocks::Bytes => LOGITS - LOGIT_OFFSETS[SIDE],
+    }
+}
+
 /// First column of the operations: of the halfmove clock, then of the fullmove number.
-const CLOCKS: usize = LOGIT_OFFSETS[HALFMOVE] - LOGIT_OFFSETS[SIDE];
+const FIRST_OPERATION: usize = LOGIT_OFFSETS[HALFMOVE] - LOGIT_OFFSETS[SIDE];
 
 /// The columns of a label's head.
 pub(super) fn class_columns(label: usize) -> Range<usize> {
@@ -24,12 +39,16 @@ pub(super) fn class_columns(label: usize) -> Range<usize> {
     logits.start - LOGIT_OFFSETS[SIDE]..logits.end - LOGIT_OFFSETS[SIDE]
 }
 
-/// Each clock's first label and the columns of its operations.
-pub(super) fn clocks() -> [(usize, Range<usize>); 2] {
-    [
-        (HALFMOVE, CLOCKS..CLOCKS + OPERATIONS),
-        (FULLMOVE, CLOCKS + OPERATIONS..CLOCKS + 2 * OPERATIONS),
-    ]
+/// Each register's first label and the columns of its operations.
+pub(super) fn registers(clocks: Clocks) -> &'static [(usize, Range<usize>)] {
+    const OF_CLOCKS: [(usize, Range<usize>); 2] = [
+        (HALFMOVE, FIRST_OPERATION..FIRST_OPERATION + OPERATIONS),
+        (FULLMOVE, FIRST_OPERATION + OPERATIONS..FIRST_OPERATION + 2 * OPERATIONS),
+    ];
+    match clocks {
+        Clocks::Registers => &OF_CLOCKS,
+        Clocks::Bytes => &[],
+    }
 }
 
 /// A clock's value.
@@ -49,12 +68,13 @@ fn argmax(logits: &[f32]) -> u8 {
 }
 
 /// Writes the labels behind the squares that follow on `before`.
-pub(super) fn decode(heads: &[f32], before: &[u8], after: &mut [u8]) {
-    for label in CLASS_HEADS {
+pub(super) fn decode(heads: &[f32], clocks: Clocks, before: &[u8], after: &mut [u8]) {
+    for label in class_heads(clocks) {
         after[label] = argmax(&heads[class_columns(label)]);
     }
-    for (first, columns) in clocks() {
-        let value = registers::next(clock(before, first), &heads[columns]);
+    for (first, columns) in registers(clocks) {
+        let first = *first;
+        let value = registers::next(clock(before, first), &heads[columns.clone()]);
         after[first..first + 2].copy_from_slice(&value.to_be_bytes());
     }
 }
@@ -67,13 +87,14 @@ fn log_sum(logits: &[f32]) -> f64 {
 }
 
 /// Cross-entropy of the labels behind the squares against `truth`, in nats: the clocks by their bytes.
-pub(super) fn loss(heads: &[f32], before: &[u8], truth: &[u8]) -> f64 {
+pub(super) fn loss(heads: &[f32], clocks: Clocks, before: &[u8], truth: &[u8]) -> f64 {
     let mut loss = 0.0;
-    for label in CLASS_HEADS {
+    for label in class_heads(clocks) {
         let logits = &heads[class_columns(label)];
         loss += log_sum(logits) - f64::from(logits[usize::from(truth[label])]);
     }
-    for (first, columns) in clocks() {
+    for (first, columns) in registers(clocks) {
+        let first = *first;
         for byte in 0..2 {
             let value = clock(before, first);
             let truth = truth[first + byte];
@@ -84,15 +105,16 @@ pub(super) fn loss(heads: &[f32], before: &[u8], truth: &[u8]) -> f64 {
 }
 
 /// The probability of every class of the labels behind the squares, into `out [1878 - 832]`.
-pub(super) fn probabilities(heads: &[f32], before: &[u8], out: &mut [f32]) {
-    for label in CLASS_HEADS {
+pub(super) fn probabilities(heads: &[f32], clocks: Clocks, before: &[u8], out: &mut [f32]) {
+    for label in class_heads(clocks) {
         let columns = class_columns(label);
         let all = log_sum(&heads[columns.clone()]);
         for column in columns {
             out[column] = (f64::from(heads[column]) - all).exp() as f32;
         }
     }
-    for (first, columns) in clocks() {
+    for (first, columns) in registers(clocks) {
+        let first = *first;
         for index in 0..2 {
             let range = logit_range(first + index);
             for (byte, place) in range.enumerate() {
@@ -223,18 +245,23 @@ pub(super) fn cell_gradient(
 
 /// Cross-entropy of the heads of one step as it is trained, and its gradient in place of the logits.
 ///
-/// The clocks are trained by their operations; with `swapped`, the fullmove number teaches nothing.
+/// Registers are trained by their operations; with `swapped`, the fullmove number teaches nothing.
 #[cfg(feature = "train")]
 pub(super) fn gradient(
     heads: &mut [f32],
+    clocks: Clocks,
     before: &[u8],
     after: &[u8],
     swapped: bool,
     scale: f32,
 ) -> f64 {
     let mut loss = 0.0;
-    for label in CLASS_HEADS {
+    for label in class_heads(clocks) {
         let logits = &mut heads[class_columns(label)];
+        if swapped && label >= FULLMOVE {
+            logits.fill(0.0);
+            continue;
+        }
         let all = log_sum(logits);
         let class = usize::from(after[label]);
         loss += all - f64::from(logits[class]);
@@ -243,8 +270,9 @@ pub(super) fn gradient(
         }
         logits[class] -= scale;
     }
-    for (first, columns) in clocks() {
-        let logits = &mut heads[columns];
+    for (first, columns) in registers(clocks) {
+        let first = *first;
+        let logits = &mut heads[columns.clone()];
         if swapped && first == FULLMOVE {
             logits.fill(0.0);
         } else {
@@ -254,4 +282,4 @@ pub(super) fn gradient(
     loss
 }
 
-const _: () = assert!(HEADS == 28 && LABELS == FULLMOVE + 2);
+const _: () = assert!(FIRST_OPERATION == 22 && LABELS == FULLMOVE + 2);

@@ -28,11 +28,12 @@ mod heads;
 mod inputs;
 mod network;
 mod registers;
+mod soft;
 mod tracker;
 #[cfg(feature = "train")]
 mod trainer;
 
-pub use config::TransitionConfig;
+pub use config::{Clocks, TransitionConfig};
 pub use network::Transition;
 pub use tracker::{TransitionMemory, TransitionTracker};
 #[cfg(feature = "train")]

@@ -69,12 +69,16 @@ impl Transition {
         let width = self.config.cell_hidden;
         let table = &self.parameters[place::CELL_INPUTS];
         let row = |index: usize| &table[index * width..(index + 1) * width];
+        let relative = self.config.relative_positions;
+        let nothing = vec![0.0; width];
         let mut positions = Vec::with_capacity(2 * 65 * 64 * width);
         for which in 0..2 {
             for named in 0..=NO_SQUARE {
                 for cell in 0..64 {
                     let [file, rank] = relative_rows(cell, named, which);
-                    let sums = row(file).iter().zip(row(rank)).map(|(a, b)| a + b);
+                    let [file, rank] =
+                        if relative { [row(file), row(rank)] } else { [&nothing[..]; 2] };
+                    let sums = file.iter().zip(rank).map(|(a, b)| a + b);
                     if which == 0 {
                         positions.extend(sums.zip(row(SQUARE + cell)).map(|(a, b)| a + b));
                     } else {

@@ -41,6 +41,12 @@ pub(super) fn next(value: u16, logits: &[f32]) -> u16 {
     outcomes[best]
 }
 
+/// The expected value after an expected `value`.
+pub(super) fn expected(value: f64, logits: &[f32]) -> f64 {
+    let [keep, add, _] = probabilities(logits).map(f64::from);
+    (keep + add) * value + add
+}
+
 /// The probability that byte `index` (0 high, 1 low) of the value after `value` is `byte`.
 pub(super) fn byte_probability(value: u16, logits: &[f32], index: usize, byte: u8) -> f64 {
     let p = probabilities(logits);
@@ -80,6 +86,13 @@ mod tests {
         assert_eq!(next(7, &logits), 8);
         assert_eq!(next(u16::MAX, &[0.0, 1.0, 1.2]), u16::MAX, "+1 and keep are one outcome there");
         assert_eq!(next(7, &[0.0, 1.0, 1.2]), 0);
+    }
+
+    #[test]
+    fn expected_values_are_means_of_the_outcomes() {
+        assert!((expected(7.0, &[9.0, -9.0, -9.0]) - 7.0).abs() < 1e-3);
+        assert!((expected(7.0, &[-9.0, 9.0, -9.0]) - 8.0).abs() < 1e-3);
+        assert!((expected(7.0, &[0.0, 0.0, 0.0]) - 15.0 / 3.0).abs() < 1e-6);
     }
 
     #[test]

@@ -12,11 +12,12 @@ use cwm_core::{
 
 use super::{
     forward::{Activations, Steps},
-    heads::{self, HEADS},
+    heads,
     inputs::Move,
     network::Transition,
+    soft::SoftState,
 };
-use crate::{parallel, predictor::Answers};
+use crate::{feedback::Feedback, parallel, predictor::Answers};
 
 /// Games that run side by side on one thread: their activations fit a core's second-level cache.
 const GAMES: usize = 16;
@@ -26,13 +27,16 @@ const GAMES: usize = 16;
 pub struct TransitionTracker {
     name: String,
     network: Arc<Transition>,
+    feedback: Feedback,
 }
 
 /// The states that a batch of games is in, as the machine has named them; all zeros before START.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TransitionMemory {
     /// `[branches, 75]`.
     labels: Vec<u8>,
+    /// With soft feedback, the probabilities behind them, of each branch.
+    soft: Vec<SoftState>,
 }
 
 /// The same cells, all 64, for every step of a batch.
@@ -50,7 +54,15 @@ struct Workspace {
 impl TransitionTracker {
     /// A tracker of this name for tables.
     pub fn new(name: impl Into<String>, network: Transition) -> Self {
-        TransitionTracker { name: name.into(), network: Arc::new(network) }
+        let (name, network) = (name.into(), Arc::new(network));
+        TransitionTracker { name, network, feedback: Feedback::Argmax }
+    }
+
+    /// The same on other feedback: an experiment. Move by move, the truth is not at hand, and the machine's own answer
+    /// stands for it.
+    #[must_use]
+    pub fn with_feedback(self, feedback: Feedback) -> Self {
+        TransitionTracker { feedback, ..self }
     }
 
     /// The network.
@@ -78,13 +90,15 @@ impl TransitionTracker {
     ) {
         self.forward(moves, labels, space);
         let rows = moves.len() * SQUARES;
+        let clocks = self.network.config().clocks;
+        let columns = heads::columns(clocks);
         for (i, labels) in labels.chunks_exact_mut(LABELS).enumerate() {
             let act = &space.activations;
-            let logits = &act.heads[i * HEADS..(i + 1) * HEADS];
+            let logits = &act.heads[i * columns..(i + 1) * columns];
             let mut after = [0; LABELS];
             let finite = heads::decode_cells(&act.logits, rows, i * SQUARES, &mut after)
                 && logits.iter().all(|x| x.is_finite());
-            heads::decode(logits, labels, &mut after);
+            heads::decode(logits, clocks, labels, &mut after);
             each(i, finite, labels, act);
             labels.copy_from_slice(&after);
         }
@@ -100,6 +114,8 @@ impl TransitionTracker {
                 non_finite_steps: Vec::new(),
             })
             .collect();
+        let clocks = self.network.config().clocks;
+        let columns = heads::columns(clocks);
         let mut losses = vec![0.0; games.len()];
         let mut running: Vec<usize> = (0..games.len()).collect();
         let mut labels = vec![0; games.len() * LABELS];
@@ -125,15 +141,18 @@ impl TransitionTracker {
             self.advance(&moves, &mut labels, &mut space, |i, finite, before, act| {
                 let game = running[i];
                 let truth = games[game].states()[step].labels();
-                let logits = &act.heads[i * HEADS..(i + 1) * HEADS];
+                let logits = &act.heads[i * columns..(i + 1) * columns];
                 losses[game] += heads::cell_loss(&act.logits, rows, i * SQUARES, truth)
-                    + heads::loss(logits, before, truth);
+                    + heads::loss(logits, clocks, before, truth);
                 if !finite {
                     predictions[game].non_finite_steps.push(step);
                 }
             });
-            for (&game, labels) in running.iter().zip(labels.chunks_exact(LABELS)) {
+            for (&game, labels) in running.iter().zip(labels.chunks_exact_mut(LABELS)) {
                 predictions[game].states.push(state(labels)?);
+                if self.feedback == Feedback::Truth {
+                    labels.copy_from_slice(games[game].states()[step].labels());
+                }
             }
         }
         for (prediction, loss) in predictions.iter_mut().zip(losses) {
@@ -142,9 +161,34 @@ impl TransitionTracker {
         Ok(predictions)
     }
 
+    /// Grades one game on soft feedback.
+    fn grade_soft(&self, game: &Trajectory) -> Result<Prediction, TrackError> {
+        let clocks = self.network.config().clocks;
+        let mut act = Activations::default();
+        let mut soft = SoftState::new();
+        let mut loss = 0.0;
+        let mut prediction = Prediction {
+            states: Vec::with_capacity(game.steps()),
+            loss_sum: None,
+            non_finite_steps: Vec::new(),
+        };
+        for (step, (token, truth)) in game.tokens().iter().zip(game.states()).enumerate() {
+            let before = soft.labels;
+            if !self.network.soft_step(Move::of(token.id()), &mut soft, &mut act) {
+                prediction.non_finite_steps.push(step);
+            }
+            loss += heads::cell_loss(&act.logits, SQUARES, 0, truth.labels())
+                + heads::loss(&act.heads, clocks, &before, truth.labels());
+            prediction.states.push(state(&soft.labels)?);
+        }
+        prediction.loss_sum = Some(loss);
+        Ok(prediction)
+    }
+
     /// The probability of every class of every label after each of `tokens` (START first), `[steps, 1878]`, given the
     /// machine's own state before; label `j` owns the columns [`cwm_core::chess::label::logit_range`]`(j)`.
     pub fn probabilities(&self, tokens: &[MoveToken]) -> Vec<f32> {
+        let clocks = self.network.config().clocks;
         let mut out = vec![0.0; tokens.len() * LOGITS];
         let mut labels = vec![0; LABELS];
         let mut space = Workspace::default();
@@ -152,7 +196,7 @@ impl TransitionTracker {
             let (cells, others) = out.split_at_mut(LOGIT_OFFSETS[SIDE]);
             self.advance(&[Move::of(token.id())], &mut labels, &mut space, |_, _, before, act| {
                 heads::cell_probabilities(&act.logits, SQUARES, 0, cells);
-                heads::probabilities(&act.heads, before, others);
+                heads::probabilities(&act.heads, clocks, before, others);
             });
         }
         out
@@ -167,6 +211,8 @@ impl TransitionTracker {
         memory: &mut TransitionMemory,
         tokens: &[MoveToken],
     ) -> Result<Answers, TrackError> {
+        let clocks = self.network.config().clocks;
+        let columns = heads::columns(clocks);
         let branches = memory.labels.len() / LABELS;
         let mut finite = vec![true; branches];
         let mut probabilities = vec![0.0; branches * LOGITS];
@@ -176,7 +222,8 @@ impl TransitionTracker {
             let (cells, others) = out.split_at_mut(LOGIT_OFFSETS[SIDE]);
             heads::cell_probabilities(&act.logits, rows, cell, cells);
             let row = cell / SQUARES;
-            heads::probabilities(&act.heads[row * HEADS..(row + 1) * HEADS], before, others);
+            let logits = &act.heads[row * columns..(row + 1) * columns];
+            heads::probabilities(logits, clocks, before, others);
         })?;
         let states = memory.labels.chunks_exact(LABELS).map(state).collect::<Result<_, _>>()?;
         Ok(Answers { states, finite, probabilities })
@@ -197,6 +244,16 @@ impl TransitionTracker {
         }
         let moves: Vec<Move> = tokens.iter().map(|token| Move::of(token.id())).collect();
         let mut space = Workspace::default();
+        if self.feedback == Feedback::Soft {
+            let labels = memory.labels.chunks_exact_mut(LABELS);
+            let branches = moves.iter().zip(&mut memory.soft).zip(labels).enumerate();
+            for (branch, ((&step, soft), labels)) in branches {
+                let finite = self.network.soft_step(step, soft, &mut space.activations);
+                each(branch, SQUARES, 0, finite, labels, &space.activations);
+                labels.copy_from_slice(&soft.labels);
+            }
+            return Ok(());
+        }
         let parts = moves.chunks(GAMES).zip(memory.labels.chunks_mut(GAMES * LABELS));
         for (part, (moves, labels)) in parts.enumerate() {
             let rows = moves.len() * SQUARES;
@@ -222,7 +279,11 @@ impl Tracker for TransitionTracker {
     }
 
     fn start(&self, branches: usize) -> TransitionMemory {
-        TransitionMemory { labels: vec![0; branches * LABELS] }
+        let soft = match self.feedback {
+            Feedback::Soft => vec![SoftState::new(); branches],
+            Feedback::Argmax | Feedback::Truth => Vec::new(),
+        };
+        TransitionMemory { labels: vec![0; branches * LABELS], soft }
     }
 
     async fn push(
@@ -235,6 +296,10 @@ impl Tracker for TransitionTracker {
     }
 
     async fn grade(&self, games: &[&Trajectory]) -> Result<Vec<Prediction>, TrackError> {
+        if self.feedback == Feedback::Soft {
+            let graded = parallel::map(games.to_vec(), |game| self.grade_soft(game));
+            return graded.into_iter().collect();
+        }
         let parts: Vec<&[&Trajectory]> = games.chunks(GAMES).collect();
         let graded = parallel::map(parts, |games| self.grade_part(games));
         let mut predictions = Vec::with_capacity(games.len());

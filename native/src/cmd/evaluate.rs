@@ -9,6 +9,8 @@ use cwm_core::{
     report::{Detail, EvalReport, markdown, text, tsv},
 };
 
+use cwm_models::feedback::Feedback;
+
 use crate::{
     cmd::policy::{self, Choice},
     evaluate::{GameSource, Job, Subject, grade_all, save::save, subject::device_of},
@@ -76,6 +78,11 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
 
+    /// What models that read their own last answer are given in its place; anything but `argmax` is an experiment, and the
+    /// report says so
+    #[arg(long, value_enum, default_value_t, value_name = "FEEDBACK")]
+    feedback: FeedbackArg,
+
     /// Where networks run: cpu, wgpu, vulkan or cuda, as far as the build has them
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
@@ -122,6 +129,18 @@ enum Format {
     Tsv,
     /// Tables in Markdown.
     Markdown,
+}
+
+/// What is fed back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum FeedbackArg {
+    /// The most probable labels: the model's answer.
+    #[default]
+    Argmax,
+    /// All classes, by their probabilities.
+    Soft,
+    /// The true labels: every step by itself.
+    Truth,
 }
 
 /// Parts of a dataset.
@@ -186,9 +205,14 @@ pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
 
 fn subjects(args: &Args, progress: &Progress) -> anyhow::Result<Vec<Subject>> {
     let device = device_of(&args.device)?;
+    let feedback = match args.feedback {
+        FeedbackArg::Argmax => Feedback::Argmax,
+        FeedbackArg::Soft => Feedback::Soft,
+        FeedbackArg::Truth => Feedback::Truth,
+    };
     let mut subjects: Vec<Subject> = Vec::new();
     for argument in &args.subjects {
-        let subject = Subject::from_argument(argument, device)?;
+        let subject = Subject::from_argument(argument, device)?.with_feedback(feedback)?;
         subject.tell(progress);
         if subjects.iter().any(|other| other.info.name == subject.info.name) {
             let message = format!("two subjects are called `{}`", subject.info.name);

@@ -14,6 +14,7 @@ use cwm_core::{
 use cwm_models::{
     checkpoint::{Checkpoint, FileKind},
     device::{DeviceChoice, DeviceError},
+    feedback::Feedback,
     tracker::ModelTracker,
 };
 
@@ -113,6 +114,32 @@ impl Subject {
         if let Some(note) = &self.note {
             progress.note(note);
         }
+    }
+
+    /// The same on other feedback than its own answers: a subject of another name.
+    ///
+    /// # Errors
+    /// A [`Failure`] if it does not read its own answers.
+    pub fn with_feedback(self, feedback: Feedback) -> Result<Self, Failure> {
+        if feedback == Feedback::Argmax {
+            return Ok(self);
+        }
+        let name = self.info.name;
+        let failure = |message: String| {
+            Failure::usage(format!("`{name}`: {message}"))
+                .hint("`--feedback` is for models that read their own last answer")
+        };
+        let tracker = match self.tracker {
+            AnyTracker::Baseline(_) => {
+                return Err(failure(format!("a baseline has no {} feedback", feedback.name())));
+            }
+            AnyTracker::Model(model) => {
+                model.with_feedback(feedback).map_err(|error| failure(error.to_string()))?
+            }
+        };
+        let name = format!("{name}, {} fed back", feedback.name());
+        let info = TrackerInfo { name, ..self.info };
+        Ok(Subject { info, tracker: AnyTracker::Model(tracker), note: self.note })
     }
 
     /// Whether it is a trained network.

@@ -280,12 +280,27 @@ fn absolute(path: &str) -> String {
 fn open_data(settings: &Settings) -> anyhow::Result<(Dataset, Data)> {
     let path = Path::new(&settings.train.data);
     let dataset = Dataset::open(path)?;
-    let (train, shard_games) = dataset.load_with_shards(Split::Train)?;
+    let (mut train, mut shard_games) = dataset.load_with_shards(Split::Train)?;
+    if settings.train.max_games > 0 {
+        let (drawn, places) = train.drawn(settings.train.max_games, settings.train.seed);
+        (train, shard_games) = (drawn, drawn_of_shards(&shard_games, &places));
+    }
     if train.is_empty() {
         return Err(Failure::data(format!("`{}` has no training games", path.display())).into());
     }
     let validation = dataset.load(Split::Validation).context("cannot read the validation games")?;
     Ok((dataset, Data { train, shard_games, validation }))
+}
+
+/// How many of the games at these places each shard holds.
+fn drawn_of_shards(shard_games: &[usize], places: &[usize]) -> Vec<usize> {
+    let mut end = 0;
+    let counts = shard_games.iter().map(|games| {
+        let first = end;
+        end += games;
+        places.iter().filter(|&&place| (first..end).contains(&place)).count()
+    });
+    counts.filter(|&games| games > 0).collect()
 }
 
 fn feed_options(settings: &Settings, dataset: &Dataset, data: &Data) -> FeedOptions {

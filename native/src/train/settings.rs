@@ -44,6 +44,8 @@ pub struct TrainSettings {
     pub seed: u64,
     /// Games in a batch; of the transition machine, single steps.
     pub batch_size: usize,
+    /// Training games to use, drawn with the seed; 0: all.
+    pub max_games: usize,
     /// Passes over the training games.
     pub epochs: u64,
     /// Optimisation steps; 0: as many as the epochs have.
@@ -77,6 +79,7 @@ impl Default for TrainSettings {
             name: String::new(),
             seed: 0,
             batch_size: 128,
+            max_games: 0,
             epochs: 4,
             max_steps: 0,
             batching: Batching::Bucketed,

@@ -36,6 +36,8 @@ pub(super) fn graded(knows: Baseline, worst: Vec<WorstGame>) -> Say {
         sha256: String::new(),
         path: String::new(),
         train_steps: None,
+        train_games: None,
+        structured: false,
     };
     report.trackers.push(TrackerInfo { name: "net".into(), kind: TrackerKind::Model(model) });
     report.evaluations.push(Evaluation::new("net", "random-uniform", &grading, resampling));
