@@ -78,7 +78,7 @@ fn report(plies: &[usize], loss_sums: &[f64]) -> EvalReport {
             path: "a\tb".into(),
             train_steps: Some(7),
             train_games: Some(1000),
-            structured: true,
+            structured: false,
         }),
     });
     report.evaluations.push(Evaluation::new("a|model", "knights", &grading, resampling));
@@ -107,13 +107,12 @@ fn every_face_names_every_tracker() {
     for part in [
         "knights: 3 games, 86 steps (random-uniform, seed 3",
         "start-board",
-        "a|model (structured) (partial)",
-        "trackers marked `structured` carry a state",
+        "a|model (partial)",
         "paper: transformer d128/l1",
         "paper: mamba3 d512/l6",
         "rows marked `paper` are published figures",
         "preview: at most the first 3 games",
-        "`a|model (structured)` gave non-finite logits at 3 steps",
+        "`a|model` gave non-finite logits at 3 steps",
         "By label group",
         "First mistakes",
         "Worst games",
@@ -123,7 +122,7 @@ fn every_face_names_every_tracker() {
     }
     assert!(text.lines().all(|line| line.len() <= 100), "{text}");
     let markdown = markdown(&report, Detail { all_paper_rows: true, ..detail });
-    assert!(markdown.contains("a\\|model (structured) (partial)"), "{markdown}");
+    assert!(markdown.contains("a\\|model (partial)"), "{markdown}");
     assert_eq!(
         markdown.matches("paper: ").count(),
         crate::paper::ROWS.len() + crate::paper::BINS_D512.len()
@@ -136,6 +135,24 @@ fn every_face_names_every_tracker() {
     assert_eq!(lines[3][..6], ["a|model", "transformer", "128", "1", "7", "knights"]);
     assert_eq!(lines[3][12], "a b");
     assert_eq!(tsv::prefix_bins(&report).lines().count(), 1 + 3 * 3);
+}
+
+#[test]
+fn structured_models_are_marked() {
+    let mut report = report(&[3, 30, 50], &[10.0, 700.0]);
+    let detail = Detail { breakdown: true, ..Detail::default() };
+    assert!(!markdown(&report, detail).contains("structured"));
+    for tracker in &mut report.trackers {
+        if let TrackerKind::Model(model) = &mut tracker.kind {
+            model.structured = true;
+        }
+    }
+    let marked = markdown(&report, detail);
+    assert!(marked.contains("| a\\|model (structured) (partial) "), "{marked}");
+    assert!(marked.contains("trackers marked `structured` carry a state"), "{marked}");
+    assert!(tsv::summary(&report).lines().nth(3).unwrap().ends_with("\ttrue"));
+    let read = EvalReport::from_json(&report.to_json()).unwrap();
+    assert_eq!(read.trackers[2].label(), "a|model (structured)");
 }
 
 #[test]
