@@ -26,6 +26,7 @@ mod torch_import;
 mod train;
 mod trainer;
 mod transition;
+mod transition_plain;
 
 /// Some tests hold code to how much memory it asks for.
 #[global_allocator]
