@@ -21,7 +21,7 @@ pub struct Saved {
     pub(super) states: Vec<f32>,
 }
 
-/// `u [N, input]` to `[N, H V]`; if `save`, with what [`super::backward`] needs.
+/// `u [N, input]` to `[N, H V]`; if `save`, with what [`super::backward()`] needs.
 pub fn forward(u: &[f32], weights: Weights, shape: Shape, save: bool) -> (Vec<f32>, Option<Saved>) {
     let Shape { heads, key, value, .. } = shape;
     let (input, mixed, output) = (shape.input(), shape.mixed(), shape.output());
