@@ -79,7 +79,7 @@ test('pieces move by drag, by click, by keyboard and by typing', async () => {
   await page.keyboard.press('Enter')
   await it.walk('c6')
   await page.keyboard.press('Enter')
-  assert.equal(await it.place(), '2… Nc6 · ply 4 of 4')
+  await it.placed('2… Nc6 · ply 4 of 4')
   await it.enter('f1b5')
   await it.enter('a6')
   assert.equal(await it.place(), '3… a6 · ply 6 of 6')

@@ -2,7 +2,7 @@
 //!
 //! `#m=transition&c=transformer-d128&p=23&v=diff&o=b&g=2s.<moves>`: the models, the ply, the view, the orientation, the
 //! game. Moves are written as numbers among the legal moves of their position (ordered by token), each in as few bits as
-//! that takes, six bits a letter (base64url): 300 plies take some 260 letters. The number of plies stands before them
+//! that takes, six bits a letter (base64url): 300 plies stay under 420 letters. The number of plies stands before them
 //! in base 36, and two letters of checksum behind, so that a damaged link never shows another game.
 
 use cwm_core::chess::MoveToken;

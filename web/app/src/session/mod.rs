@@ -6,6 +6,7 @@ mod models;
 mod play;
 mod texts;
 mod view;
+mod words;
 
 use cwm_core::chess::{
     Policy,
@@ -109,7 +110,7 @@ impl Session {
         self.gallery = Gallery::new();
         let link = self.read_link(hash);
         let with_game = link.moves.is_some();
-        self.guided = !with_game && link.tab == Tab::Explore;
+        self.guided = !with_game && link.ply.is_none() && link.tab == Tab::Explore;
         if !with_game {
             self.open_opening();
         }
