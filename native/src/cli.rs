@@ -57,6 +57,8 @@ pub enum Command {
     Import(cmd::import::Args),
     /// Turn a checkpoint or a run into a folder to share
     Export(cmd::export::Args),
+    /// Serve the page: look at predictions and grade checkpoints in a browser
+    Serve(cmd::serve::Args),
     /// Say what this build can use on this machine, and why not what it cannot
     Doctor(cmd::doctor::Args),
     /// Print a script that lets a shell complete commands and flags

@@ -11,6 +11,7 @@ pub mod evaluate;
 pub mod exit;
 pub mod output;
 pub mod progress;
+pub mod serve;
 pub mod train;
 pub mod version;
 

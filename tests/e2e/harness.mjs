@@ -24,7 +24,7 @@ export async function cwm(...args) {
 
 /** Serves the page on a free port; `stop` ends the server. */
 export async function serve(...args) {
-  const process_ = spawn(cwmBinary, ['serve', '--port', '0', '--dist', dist, ...args], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] })
+  const process_ = spawn(cwmBinary, ['serve', ...(args.includes('--port') ? [] : ['--port', '0']), ...(args.includes('--dist') ? [] : ['--dist', dist]), ...args], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] })
   const lines = createInterface({ input: process_.stdout })
   const [url] = await Promise.race([
     once(lines, 'line'),
@@ -55,8 +55,8 @@ export function launchChromium({ gpu = false } = {}) {
 }
 
 /** A watched page in a context of its own: `watch` collects what must stay empty. */
-export async function openPage(browser, url, { context: options = {}, path = '', wait = 'load' } = {}) {
-  const context = await browser.newContext(options)
+export async function openPage(browser, url, { context: options = {}, within, path = '', wait = 'load' } = {}) {
+  const context = within ?? await browser.newContext(options)
   const page = await context.newPage()
   const watch = { errors: [], violations: [], foreign: [], requests: [] }
   const origin = new URL(url).origin
@@ -64,7 +64,8 @@ export async function openPage(browser, url, { context: options = {}, path = '',
   page.on('console', message => {
     const text = message.text()
     if (/Content Security Policy/i.test(text)) watch.violations.push(text)
-    else if (message.type() === 'error') watch.errors.push(text)
+    // Browsers ask for an icon wherever a document names none.
+    else if (message.type() === 'error' && !message.location().url.endsWith('/favicon.ico')) watch.errors.push(text)
   })
   context.on('request', request => {
     watch.requests.push(request.url())
@@ -78,8 +79,8 @@ export async function openPage(browser, url, { context: options = {}, path = '',
  * The engine without the page around it: an empty document of the page's origin that speaks `web/protocol` itself.
  * `ask` posts a request and gives all of its replies; `seen` gives what came with id 0.
  */
-export async function openEngine(browser, url, { query = '', options = {}, context } = {}) {
-  const opened = await openPage(browser, url, { path: `sizes.json${query}`, context })
+export async function openEngine(browser, url, { query = '', options = {}, within } = {}) {
+  const opened = await openPage(browser, url, { path: `sizes.json${query}`, within })
   const { page } = opened
   await page.evaluate(async options => {
     const { Engine } = await import(new URL('./engine.js', location.href).href)

@@ -11,6 +11,7 @@ pub mod import;
 pub mod inspect;
 mod policy;
 pub mod predict;
+pub mod serve;
 pub mod train;
 
 use crate::{cli::Command, exit::Exit, progress::Progress};
@@ -27,6 +28,7 @@ pub fn dispatch(command: Option<Command>, progress: &Progress) -> anyhow::Result
         Some(Command::Completions(args)) => completions::run(args),
         Some(Command::Evaluate(args)) => evaluate::run(args, progress),
         Some(Command::Predict(args)) => predict::run(args, progress),
+        Some(Command::Serve(args)) => serve::run(args, progress),
         None => grade::run(progress),
     }
 }
