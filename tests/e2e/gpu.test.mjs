@@ -9,7 +9,7 @@ import { numbersOf } from './reports.mjs'
 
 let server, browser, scratch, weights
 const games = 3
-const job = { ask: 'grade', model: true, baselines: [], sets: [{ set: 'classics' }], limit: games, worst: 0 }
+const job = { ask: 'grade', model: true, baselines: [], sets: [{ set: 'classics' }], limit: games, worst: 2 }
 
 before(async () => {
   scratch = mkdtempSync(join(tmpdir(), 'cwm-e2e-'))
@@ -42,7 +42,7 @@ async function withGpu(wrap = '') {
   return engine
 }
 
-const native = async () => JSON.parse(await cwm('evaluate', weights, '--human-sample', '--limit', String(games), '--format', 'json', '--progress', 'none'))
+const native = async () => JSON.parse(await cwm('evaluate', weights, '--human-sample', '--limit', String(games), '--worst', '2', '--format', 'json', '--progress', 'none'))
 
 /** What both measured, under one name: a file's is its folder's on the command line. */
 const compared = report => numbersOf(report).map(({ tracker, ...numbers }) => numbers)

@@ -1,13 +1,12 @@
 //! Sets of games, read or played whole before they are graded: two bytes a ply.
 
-use std::{cell::RefCell, collections::HashSet, rc::Rc};
+use std::{cell::RefCell, rc::Rc};
 
 use cwm_core::{
     chess::{Policy, Trajectory, parse::parse_games, random::RandomPlay},
     data::{
-        GameResult, Games, IdKey, SkipCounts, SkipReason, Split,
+        GameResult, Games, IdKey, SkipCounts, SkipReason,
         blocks::{Block, Blocks},
-        ids::fingerprint,
         pgn::{self, AtGames, Keep},
     },
     report::{DatasetInfo, Source},
@@ -25,10 +24,8 @@ use crate::{
 pub(crate) struct Set {
     /// What the report says of it.
     pub(crate) info: DatasetInfo,
-    /// The games.
+    /// The games, each with its name (empty for none) as its id.
     pub(crate) games: Games,
-    /// What each game is called, for sets whose games have names.
-    pub(crate) titles: Vec<String>,
     /// Games that were left out.
     pub(crate) skipped: SkipCounts,
 }
@@ -96,6 +93,20 @@ impl Set {
         self.games.len()
     }
 
+    /// The name of a game.
+    pub(crate) fn name(&self, place: u64) -> Option<String> {
+        let name = self.games.id(usize::try_from(place).ok().filter(|&at| at < self.len())?);
+        (!name.is_empty()).then(|| name.to_string())
+    }
+
+    /// The policy that played the games, where it sought something.
+    pub(crate) fn policy(&self) -> Option<Policy> {
+        match self.info.source {
+            Source::RuleStratum { policy, .. } => Some(policy),
+            _ => None,
+        }
+    }
+
     /// The games with their states, replayed as they are asked for.
     pub(crate) fn trajectories(&self) -> impl Iterator<Item = Trajectory> + '_ {
         let en_passant = self.info.en_passant;
@@ -106,15 +117,14 @@ impl Set {
 fn classics(limit: Option<u64>) -> Result<Set, Fault> {
     let parsed = parse_games(CLASSICS_PGN)
         .map_err(|error| Fault::new(code::GAMES, error, "reload the page"))?;
-    let (mut games, mut titles) = (Games::new(), Vec::new());
+    let mut games = Games::new();
     for game in parsed.iter().take(limit.map_or(usize::MAX, |n| n as usize)) {
-        games.push("", &game.moves, game.result);
-        let tag = |name| game.tag(name).unwrap_or("?");
-        let year = tag("Date").split('.').next().unwrap_or("?");
-        titles.push(format!("{} - {}, {year}", tag("White"), tag("Black")));
+        let players = game.tag("White").zip(game.tag("Black"));
+        let name = players.map(|(white, black)| format!("{white} - {black}"));
+        games.push(&name.unwrap_or_default(), &game.moves, game.result);
     }
     let info = DatasetInfo::classics();
-    Ok(Set { info, games, titles, skipped: SkipCounts::default() })
+    Ok(Set { info, games, skipped: SkipCounts::default() })
 }
 
 async fn random<H: Host>(
@@ -143,10 +153,10 @@ async fn random<H: Host>(
         }
     }
     let info = DatasetInfo::random(policy, seed, min_fullmoves);
-    Ok(Some(Set { info, games, titles: Vec::new(), skipped: SkipCounts::default() }))
+    Ok(Some(Set { info, games, skipped: SkipCounts::default() }))
 }
 
-/// Reads a PGN as `cwm data prepare` does, in blocks.
+/// Reads a PGN as `cwm evaluate` does, in blocks.
 async fn pgn_file<H: Host>(
     name: &str,
     min_fullmoves: u32,
@@ -171,22 +181,15 @@ async fn pgn_file<H: Host>(
     let keep = Keep { min_plies: 2 * min_fullmoves as usize, id_key: &id_key };
     let limit = limit.unwrap_or(u64::MAX);
     let (mut games, mut skipped) = (Games::new(), SkipCounts::default());
-    let mut seen = HashSet::new();
     for block in blocks {
         match block.map_err(|error| faults::of_read(&error))? {
             Block::TooLarge => skipped.add(SkipReason::TooLarge),
             Block::Text(text) => {
                 let (parsed, left_out) = pgn::parse(&text, &keep);
                 skipped.merge(&left_out);
-                for (id, moves) in parsed.iter() {
-                    if games.len() as u64 >= limit {
-                        break;
-                    }
-                    if seen.insert(fingerprint(id)) {
-                        games.push("", moves, GameResult::Unknown);
-                    } else {
-                        skipped.add(SkipReason::Duplicate);
-                    }
+                let wanted = usize::try_from(limit).unwrap_or(usize::MAX) - games.len();
+                for (id, moves) in parsed.iter().take(wanted) {
+                    games.push(id, moves, GameResult::Unknown);
                 }
             }
         }
@@ -202,10 +205,10 @@ async fn pgn_file<H: Host>(
     if games.is_empty() {
         return Err(nothing_kept(name, &skipped));
     }
-    let source = Source::Stored { path: name.to_string(), part: Split::All, data_sha256: None };
+    let source = Source::File { path: name.to_string(), skipped: skipped.total() };
     let split = Some(cwm_core::paper::Split::HeldOutReal);
     let info = DatasetInfo::new(name.to_string(), source, split);
-    Ok(Some(Set { info, games, titles: Vec::new(), skipped }))
+    Ok(Some(Set { info, games, skipped }))
 }
 
 fn nothing_kept(name: &str, skipped: &SkipCounts) -> Fault {

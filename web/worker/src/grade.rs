@@ -4,9 +4,8 @@ use std::{convert::Infallible, ops::ControlFlow};
 
 use cwm_core::{
     baseline::Baseline,
-    chess::label::LABELS,
     data::SkipCounts,
-    evaluate::{BatchBudget, EvaluateError, Grading, evaluate},
+    evaluate::{BatchBudget, EvaluateError, Grading, evaluate_play},
     metrics::Resampling,
     report::{EvalReport, Evaluation, TrackerInfo, TrackerKind},
     tracker::Tracker,
@@ -104,12 +103,13 @@ impl<H: Host> Run<'_, H> {
                     .say(self.id, Say::Phase { phase: Phase::Intervals, done: 0, total: None });
                 self.host.pause().await;
                 let started = self.host.now_millis();
-                report.evaluations.push(Evaluation::new(
-                    &name,
-                    &set.info.name,
-                    &grading,
-                    report.resampling,
-                ));
+                let mut evaluation =
+                    Evaluation::new(&name, &set.info.name, &grading, report.resampling);
+                evaluation.worst_games.truncate(job.worst as usize);
+                for game in &mut evaluation.worst_games {
+                    game.name = set.name(game.game);
+                }
+                report.evaluations.push(evaluation);
                 timings.push(self.timing(
                     format!("intervals of {name} on {}", set.info.name),
                     0,
@@ -186,7 +186,8 @@ impl<H: Host> Run<'_, H> {
         let tracker = Paced { tracker, host: self.host };
         let games = set.trajectories().map(Ok::<_, Infallible>);
         let total = Some(set.len() as u64);
-        let graded = evaluate(&tracker, &set.info.name, games, total, budget, |event| {
+        let name = &set.info.name;
+        let graded = evaluate_play(&tracker, name, set.policy(), games, total, budget, |event| {
             let millis = self.host.now_millis() - started;
             self.host.say(self.id, Say::Grading { event, millis });
             if (self.cancelled)() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -198,34 +199,17 @@ impl<H: Host> Run<'_, H> {
     }
 }
 
-/// The games with the largest share of wrong labels, worst first.
+/// The worst games with their tokens, ready to be opened.
 fn worst_games(tracker: &str, set: &Set, grading: &Grading, wanted: usize) -> Vec<WorstGame> {
-    let games = grading.games.iter().zip(&grading.places);
-    let mut wrong: Vec<(u64, u64, usize, u32, u32)> = games
-        .filter_map(|(record, &place)| {
-            let labels = u64::from(record.steps) * LABELS as u64;
-            let wrong = labels - record.labels_right();
-            Some((wrong, labels, place, record.first_mistake?, record.exact_steps))
-        })
-        .collect();
-    // Shares compare exactly as products.
-    wrong.sort_by(|a, b| {
-        let (a_share, b_share) =
-            (u128::from(a.0) * u128::from(b.1), u128::from(b.0) * u128::from(a.1));
-        b_share.cmp(&a_share).then(a.2.cmp(&b.2))
-    });
-    let game =
-        |&(wrong_labels, _, place, first_mistake, exact_steps): &(u64, u64, usize, u32, u32)| {
-            WorstGame {
-                tracker: tracker.to_string(),
-                dataset: set.info.name.clone(),
-                game: place as u64,
-                title: set.titles.get(place).cloned(),
-                tokens: set.games.moves(place).iter().map(|token| token.id()).collect(),
-                first_mistake,
-                exact_steps,
-                wrong_labels,
-            }
-        };
-    wrong.iter().take(wanted).map(game).collect()
+    let game = |worst: &cwm_core::metrics::WorstGame| WorstGame {
+        tracker: tracker.to_string(),
+        dataset: set.info.name.clone(),
+        game: worst.game,
+        title: set.name(worst.game),
+        tokens: worst.moves.iter().map(|token| token.id()).collect(),
+        first_mistake: worst.record.first_mistake.unwrap_or(0),
+        exact_steps: worst.record.exact_steps,
+        wrong_labels: worst.labels_wrong,
+    };
+    grading.worst.games().iter().take(wanted).map(game).collect()
 }
