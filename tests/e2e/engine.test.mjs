@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { cwm, launchChromium, openEngine, root, said, serve, slack } from './harness.mjs'
+import { cwm, dist, launchChromium, openEngine, root, said, serve, slack } from './harness.mjs'
 import { numbersOf } from './reports.mjs'
 
 let server, browser, engine
@@ -41,23 +41,25 @@ test('a shipped checkpoint opens, and one move is answered within 50 ms', async 
   assert.ok(times[10] < 50 * slack, `${times[10]} ms`)
 })
 
-test('the page grades as the command line does', async t => {
-  const games = 40
-  await engine.ask({ ask: 'open', name: shipped, source: { from: 'shipped' } })
-  const sets = [{ set: 'classics' }, ...['uniform', 'en-passant'].map(policy => ({ set: 'random', policy, seed: 7, games, min_fullmoves: 10 }))]
-  const replies = await engine.ask({ ask: 'grade', model: true, baselines: ['naive-mover+rights', 'oracle'], sets, limit: null, worst: 3 })
-  const graded = said(replies, 'graded')
-  assert.ok(graded?.complete, JSON.stringify(replies.at(-1)))
-  const native = JSON.parse(await cwm('evaluate', shipped, 'naive-mover+rights', 'oracle', '--human-sample', '--random', String(games),
-    '--policy', 'uniform,en-passant', '--seed', '7', '--worst', '3', '--format', 'json', '--progress', 'none'))
-  assert.equal(graded.report.evaluations.length, 9)
-  assert.deepEqual(numbersOf(graded.report), numbersOf(native))
-  assert.deepEqual(graded.report.datasets, native.datasets)
-  assert.deepEqual(graded.report.trackers, native.trackers)
-  for (const { what, steps, millis } of graded.timings) {
-    if (steps > 0) t.diagnostic(`${what}: ${steps} steps, ${(steps / millis * 1000).toFixed(0)} steps/s`)
-  }
-})
+for (const name of JSON.parse(readFileSync(join(dist, 'models', 'index.json'), 'utf8')).map(({ name }) => name)) {
+  test(`the page grades ${name} as the command line does`, async t => {
+    const games = 40
+    await engine.ask({ ask: 'open', name, source: { from: 'shipped' } })
+    const sets = [{ set: 'classics' }, ...['uniform', 'en-passant'].map(policy => ({ set: 'random', policy, seed: 7, games, min_fullmoves: 10 }))]
+    const replies = await engine.ask({ ask: 'grade', model: true, baselines: ['naive-mover+rights', 'oracle'], sets, limit: null, worst: 3 })
+    const graded = said(replies, 'graded')
+    assert.ok(graded?.complete, JSON.stringify(replies.at(-1)))
+    const native = JSON.parse(await cwm('evaluate', name, 'naive-mover+rights', 'oracle', '--human-sample', '--random', String(games),
+      '--policy', 'uniform,en-passant', '--seed', '7', '--worst', '3', '--format', 'json', '--progress', 'none'))
+    assert.equal(graded.report.evaluations.length, 9)
+    assert.deepEqual(numbersOf(graded.report), numbersOf(native))
+    assert.deepEqual(graded.report.datasets, native.datasets)
+    assert.deepEqual(graded.report.trackers, native.trackers)
+    for (const { what, steps, millis } of graded.timings) {
+      if (steps > 0 && what.startsWith(name)) t.diagnostic(`${what}: ${steps} steps, ${(steps / millis * 1000).toFixed(0)} steps/s`)
+    }
+  })
+}
 
 test('a PGN is graded as the command line grades it', async () => {
   const pgn = join(root, 'models', 'splits', 'classics', 'classics.pgn')
