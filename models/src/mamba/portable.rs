@@ -11,7 +11,7 @@ use crate::{
 /// Steps of a chunk unless told otherwise: with more inputs a step, a score matrix is as large with fewer steps. Of 4 to
 /// 128, 16 to 64 are about equally fast on the CPU with one input a step (`cargo bench --bench mixers`).
 fn chunk_steps(rank: usize) -> usize {
-    (32 / rank).max(8)
+    if rank == 1 { 32 } else { (64 / rank).max(8) }
 }
 
 /// Where rows of packed games stand in padded ones of a whole number of chunks, and the other way round.
