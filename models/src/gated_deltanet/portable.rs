@@ -216,7 +216,9 @@ impl Masks<'_> {
     /// Ones in the lower left quarters of the blocks of `2 size` along the diagonal.
     fn quarters(&self, size: usize) -> Tensor<4> {
         self.of(|row, col| {
-            row / (2 * size) == col / (2 * size) && row / size % 2 == 1 && col / size % 2 == 0
+            row / (2 * size) == col / (2 * size)
+                && !(row / size).is_multiple_of(2)
+                && (col / size).is_multiple_of(2)
         })
     }
 }
