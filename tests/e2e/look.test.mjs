@@ -106,7 +106,7 @@ test('grading: progress, report, export, the same numbers as the command line, w
   assert.equal(await page.locator('.chart').count() >= 4, true)
   await page.locator('.chart-box summary').first().click()
   assert.ok(await page.locator('.chart-box table').first().isVisible())
-  await page.locator('.chart [data-value]').first().hover()
+  await page.locator('.chart [data-value]').first().hover({ force: true })
   assert.match(await page.textContent('.exact-value'), / %/)
   const [png] = await Promise.all([page.waitForEvent('download'), page.locator('.chart-box button', { hasText: 'PNG' }).first().click()])
   assert.deepEqual([...readFileSync(await png.path()).subarray(1, 4)], [...Buffer.from('PNG')])

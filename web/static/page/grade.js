@@ -218,12 +218,11 @@ export class GradePage {
     svg.removeAttribute('width')
     svg.removeAttribute('height')
     const exact = h('p', { class: 'exact-value muted', 'aria-live': 'off' }, 'point at a mark for its exact value')
-    const read = event => {
-      const mark = event.target.closest?.('[data-value]')
-      if (mark) say(exact, mark.dataset.value)
-    }
-    svg.addEventListener('pointerover', read)
-    svg.addEventListener('focusin', read)
+    // Where lines meet, marks lie on each other: all of them are told.
+    svg.addEventListener('pointermove', event => {
+      const marks = document.elementsFromPoint(event.clientX, event.clientY).filter(element => element.matches('[data-value]') && svg.contains(element))
+      if (marks.length > 0) say(exact, marks.map(mark => mark.dataset.value).join('; '))
+    })
     const png = () => saveAsPng(chart, width, height).catch(error => this.shell.toast({ level: 'error', text: `no PNG: ${error.message}`, hint: 'save the SVG instead' }))
     return h('figure', { class: 'chart-box' }, h('figcaption', {}, h('strong', {}, chart.title), h('span', { class: 'muted' }, chart.about)), h('div', { class: 'chart-scroll' }, svg), exact,
       h('div', { class: 'row' }, h('details', {}, h('summary', {}, 'Table'), h('div', { class: 'scroll' }, table(chart))),
