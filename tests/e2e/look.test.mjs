@@ -155,6 +155,42 @@ test('files that are no checkpoints are named, with what to do', async () => {
   await context.close()
 })
 
+test('checkpoints and games can be dropped, and what was graded leaves in every form', async () => {
+  const { page, context } = await open()
+  // A drop as the browser fires it: files in a DataTransfer, over whatever lies under the pointer.
+  const drop = async (name, bytes) => {
+    const files = await page.evaluateHandle(([name, base64]) => {
+      const transfer = new DataTransfer()
+      transfer.items.add(new File([Uint8Array.from(atob(base64), letter => letter.charCodeAt(0))], name))
+      return transfer
+    }, [name, Buffer.from(bytes).toString('base64')])
+    for (const type of ['dragenter', 'dragover']) await page.dispatchEvent('#board', type, { dataTransfer: files })
+    assert.ok(await page.locator('#drop-hint').isVisible(), 'the page says that it takes the file')
+    await page.dispatchEvent('#board', 'drop', { dataTransfer: files })
+    assert.ok(await page.locator('#drop-hint').isHidden())
+  }
+  const facts = () => page.textContent('.grade .facts')
+  await drop('dropped.safetensors', readFileSync(join(root, 'models/checkpoints/transition/model.safetensors')))
+  await page.waitForFunction(() => /93,354/.test(document.querySelector('.grade .facts')?.textContent ?? ''), null, { timeout: 60_000 })
+  assert.match(await facts(), /transition/)
+  await drop('broken.safetensors', [9, 0, 0, 0, 0, 0, 0, 0, 0x7b, 0x22])
+  await page.waitForFunction(() => document.querySelector('.grade .trouble:not([hidden])')?.textContent.length > 20, null, { timeout: 60_000 })
+
+  await drop('eval.json', readFileSync(join(root, 'models/checkpoints/transformer-d128/eval.json')))
+  await page.waitForSelector('.headline')
+  for (const [button, head] of [['Prefix bins (CSV)', /^[a-z_]+(,[a-z_ -]+)+\n.*transformer-d128/], ['Summary (TSV)', /^model\t.*\n.*\t/]]) {
+    const [download] = await Promise.all([page.waitForEvent('download'), page.click(`text=${button}`)])
+    assert.match(readFileSync(await download.path(), 'utf8'), head)
+  }
+  const [svg] = await Promise.all([page.waitForEvent('download'), page.locator('.chart-box button', { hasText: 'SVG' }).first().click()])
+  assert.match(readFileSync(await svg.path(), 'utf8'), /^<svg[^]*<\/svg>\s*$/)
+  const rows = () => page.locator('.headline tr').count()
+  const few = await rows()
+  await page.check('text=show every row of the paper')
+  await page.waitForFunction(few => document.querySelectorAll('.headline tr').length > few + 10, few)
+  await context.close()
+})
+
 test('the main thread is never busy for 50 ms', async () => {
   const { page, context, explore } = await open()
   const traced = async work => {
