@@ -18,6 +18,7 @@
 //!
 //! Bytes in, bytes out: nothing here opens a file, and without default features all of it compiles to wasm32.
 
+pub mod activations;
 pub mod attention;
 pub mod backend;
 pub mod checkpoint;
@@ -50,6 +51,7 @@ pub mod transformer;
 pub mod transition;
 pub mod vocabulary;
 
+pub use activations::{Activation, Place};
 pub use config::{ConfigError, ModelConfig, TransformerConfig};
 pub use gated_deltanet::GatedDeltaNetConfig;
 pub use mamba::{Mamba2Config, Mamba3Config};

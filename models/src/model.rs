@@ -7,6 +7,7 @@ use burn::tensor::{Device, ExecutionError, Tensor, TensorData};
 use cwm_core::chess::label::LOGITS;
 
 use crate::{
+    activations::{Activation, Taps},
     config::{ConfigError, ModelConfig},
     init::{initial_parameters, is_embedding},
     memory::Memory,
@@ -138,7 +139,19 @@ impl Model {
     /// packed tokens `[N]` to `[N, D]`
     pub fn hidden(&self, batch: &PackedTokens, training: Option<DropoutSeed>) -> Tensor<2> {
         let Model { path, chunk_steps, .. } = *self;
-        self.network.hidden(Pass { path, chunk_steps, training }, batch)
+        self.network.hidden(Pass { path, chunk_steps, training, taps: None }, batch)
+    }
+
+    /// What flows between the layers, in the order of computation, without dropout.
+    ///
+    /// # Shapes
+    /// packed tokens `[N]` to `[N, D]` each
+    pub fn activations(&self, batch: &PackedTokens) -> Vec<Activation> {
+        let taps = Taps::default();
+        let Model { path, chunk_steps, .. } = *self;
+        let pass = Pass { path, chunk_steps, training: None, taps: Some(&taps) };
+        self.network.hidden(pass, batch);
+        taps.into_activations()
     }
 
     /// All logits.

@@ -8,6 +8,7 @@ use burn::module::{Module, ModuleVisitor};
 use burn::tensor::{Device, Tensor};
 
 use crate::{
+    activations::{Place, Taps},
     config::{ModelConfig, TransformerConfig},
     gated_deltanet::{GatedDeltaNet, GatedDeltaNetConfig, MixerState},
     linear::Linear,
@@ -29,14 +30,25 @@ pub struct DropoutSeed {
 }
 
 /// How a network computes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pass {
+#[derive(Debug, Clone, Copy)]
+pub struct Pass<'a> {
     /// The form of the operations.
     pub path: Path,
     /// Steps of a chunk in forms that are parallel over time; a family's own measured default if absent.
     pub chunk_steps: Option<usize>,
     /// Dropout is on where this is given.
     pub training: Option<DropoutSeed>,
+    /// Where activations are left, if anybody wants them.
+    pub taps: Option<&'a Taps>,
+}
+
+impl Pass<'_> {
+    /// Leaves `values [N, D]` of a layer's place, if anybody wants them.
+    pub(crate) fn tap(&self, layer: usize, place: Place, values: &Tensor<2>) {
+        if let Some(taps) = self.taps {
+            taps.keep(layer, place, values);
+        }
+    }
 }
 
 /// A network that reads packed games.
@@ -59,7 +71,7 @@ pub(crate) trait SequenceNetwork: Module {
     ///
     /// # Shapes
     /// packed tokens `[N]` to `[N, D]`
-    fn hidden(&self, pass: Pass, tokens: &PackedTokens) -> Tensor<2>;
+    fn hidden(&self, pass: Pass<'_>, tokens: &PackedTokens) -> Tensor<2>;
 
     /// The state of `branches` games before their first token.
     fn start(&self, branches: usize, device: &Device) -> Self::State;
@@ -118,7 +130,7 @@ macro_rules! networks {
             }
 
             /// See [`SequenceNetwork::hidden`].
-            pub(crate) fn hidden(&self, pass: Pass, tokens: &PackedTokens) -> Tensor<2> {
+            pub(crate) fn hidden(&self, pass: Pass<'_>, tokens: &PackedTokens) -> Tensor<2> {
                 match self {
                     $(Network::$family(network) => network.hidden(pass, tokens)),*
                 }

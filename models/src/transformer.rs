@@ -9,6 +9,7 @@ use burn::tensor::{Device, Tensor};
 use cwm_core::chess::label::{LABELS, LOGIT_OFFSETS, LOGITS};
 
 use crate::{
+    activations::Place,
     attention::Attention,
     config::TransformerConfig,
     embedding::Embedding,
@@ -142,7 +143,7 @@ impl SequenceNetwork for Transformer {
         })
     }
 
-    fn hidden(&self, pass: Pass, tokens: &PackedTokens) -> Tensor<2> {
+    fn hidden(&self, pass: Pass<'_>, tokens: &PackedTokens) -> Tensor<2> {
         let Pass { path, training, .. } = pass;
         let PackedTokens { rows, games } = tokens;
         let rope = self.rope.get(games.longest());
@@ -154,17 +155,22 @@ impl SequenceNetwork for Transformer {
         };
         let mut x = self.tok_emb.forward(path, rows.clone(), dropout(0));
         x = self.with_labels(path, x, games);
-        for (site, block) in (1..).step_by(3).zip(&self.blocks) {
+        for (index, block) in self.blocks.iter().enumerate() {
+            let site = 1 + 3 * index as u64;
             let args = AttentionArgs {
                 heads: self.config.n_heads,
                 games: games.clone(),
                 rope: rope.clone(),
                 dropout: dropout(site),
             };
-            let mixed = block.attn.forward(path, block.norm1.forward(path, x.clone()), args);
+            let normed = block.norm1.forward(path, x.clone());
+            pass.tap(index, Place::MixerIn, &normed);
+            let mixed = block.attn.forward(path, normed, args);
+            pass.tap(index, Place::MixerOut, &mixed);
             x = path.residual(x, mixed, dropout(site + 1));
             let processed = block.mlp.forward(path, block.norm2.forward(path, x.clone()));
             x = path.residual(x, processed, dropout(site + 2));
+            pass.tap(index, Place::LayerOut, &x);
         }
         self.final_norm.forward(path, x)
     }

@@ -7,6 +7,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::{GatedDeltaNetConfig, Mixer, MixerState};
 use crate::{
+    activations::Place,
     embedding::Embedding,
     linear::{Linear, Projection, project},
     model::PackedTokens,
@@ -111,13 +112,16 @@ impl SequenceNetwork for GatedDeltaNet {
         })
     }
 
-    fn hidden(&self, pass: Pass, tokens: &PackedTokens) -> Tensor<2> {
+    fn hidden(&self, pass: Pass<'_>, tokens: &PackedTokens) -> Tensor<2> {
         let Pass { path, chunk_steps, .. } = pass;
         let mut x = self.embedding.forward(path, tokens.rows.clone(), None);
-        for block in &self.blocks {
+        for (index, block) in self.blocks.iter().enumerate() {
             let normed = block.mixer_norm.forward(path, x.clone());
+            pass.tap(index, Place::MixerIn, &normed);
             let mixed = block.mixer.forward(path, normed, &self.config, chunk_steps, &tokens.games);
+            pass.tap(index, Place::MixerOut, &mixed);
             x = block.process(path, path.residual(x, mixed, None));
+            pass.tap(index, Place::LayerOut, &x);
         }
         self.norm.forward(path, x)
     }

@@ -6,6 +6,7 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
 use crate::{
+    activations::Place,
     embedding::Embedding,
     kernel::random::Dropout,
     linear::{Linear, Projection},
@@ -124,17 +125,20 @@ impl<M: Mixer> Frame<M> {
         })
     }
 
-    pub(super) fn hidden(&self, pass: Pass, tokens: &PackedTokens) -> Tensor<2> {
-        let Pass { path, chunk_steps, training } = pass;
+    pub(super) fn hidden(&self, pass: Pass<'_>, tokens: &PackedTokens) -> Tensor<2> {
+        let Pass { path, chunk_steps, training, .. } = pass;
         let PackedTokens { rows, games } = tokens;
         let dropout = training.and_then(|DropoutSeed { seed, step }| {
             Some(Dropout::at(self.dropout, seed, step, 0)?.from(games.first_row))
         });
         let mut x = self.embedding.forward(path, rows.clone(), dropout);
-        for block in &self.layers {
+        for (index, block) in self.layers.iter().enumerate() {
             let normed = block.norm.forward(path, x.clone());
+            pass.tap(index, Place::MixerIn, &normed);
             let mixed = block.mixer.forward(path, normed, games, chunk_steps);
+            pass.tap(index, Place::MixerOut, &mixed);
             x = block.process(path, x, mixed);
+            pass.tap(index, Place::LayerOut, &x);
         }
         self.final_norm.forward(path, x)
     }

@@ -38,7 +38,7 @@ macro_rules! sequence_network {
                 Frame::build(config, config.n_layers, config.dropout, source, device)
             }
 
-            fn hidden(&self, pass: Pass, tokens: &PackedTokens) -> Tensor<2> {
+            fn hidden(&self, pass: Pass<'_>, tokens: &PackedTokens) -> Tensor<2> {
                 Frame::hidden(self, pass, tokens)
             }
 

@@ -7,6 +7,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::{SliceConfig, scan};
 use crate::{
+    activations::Place,
     embedding::Embedding,
     kernel::random::Dropout,
     linear::Linear,
@@ -109,8 +110,8 @@ impl SequenceNetwork for Slice {
         })
     }
 
-    fn hidden(&self, pass: Pass, tokens: &PackedTokens) -> Tensor<2> {
-        let Pass { path, chunk_steps, training } = pass;
+    fn hidden(&self, pass: Pass<'_>, tokens: &PackedTokens) -> Tensor<2> {
+        let Pass { path, chunk_steps, training, .. } = pass;
         let PackedTokens { rows, games } = tokens;
         // Places in the network, in the order of the forward pass: two a layer after the embedding's.
         let dropout = |site: u64| {
@@ -125,13 +126,17 @@ impl SequenceNetwork for Slice {
             chunk_steps: chunk_steps.unwrap_or(CHUNK_STEPS),
         };
         let mut x = self.embedding.forward(path, rows.clone(), dropout(0));
-        for (site, layer) in (1..).step_by(2).zip(&self.layers) {
+        for (index, layer) in self.layers.iter().enumerate() {
+            let site = 1 + 2 * index as u64;
             let normed = layer.norm1.forward(path, x.clone());
+            pass.tap(index, Place::MixerIn, &normed);
             let (a, b) = (layer.a.val(), layer.b.val());
             let mixed = path.slice(normed, a, b, layer.init.val(), args.clone());
+            pass.tap(index, Place::MixerOut, &mixed);
             x = path.residual(x, mixed, dropout(site));
             let processed = layer.mlp.forward(path, layer.norm2.forward(path, x.clone()));
             x = path.residual(x, processed, dropout(site + 1));
+            pass.tap(index, Place::LayerOut, &x);
         }
         x
     }
