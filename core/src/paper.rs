@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub const NOTE: &str = "rows marked `paper` are published figures: trained on 10 million games, tested on the full \
      splits of 10,000 games each, not on the games graded here";
 
+/// Games that each of its models read in training, counted with repetition: 310,944 steps of 128 games (its Appendix C).
+pub const GAMES_READ: u64 = 310_944 * 128;
+
 /// Which of the paper's two test splits a set of games resembles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

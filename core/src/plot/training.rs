@@ -175,6 +175,7 @@ mod tests {
                 path: String::new(),
                 train_steps: None,
                 train_games: Some(games),
+                games_read: Some(games),
                 structured: true,
             };
             let (name, kind) = (format!("m{i}"), TrackerKind::Model(info));

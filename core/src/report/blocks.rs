@@ -26,6 +26,9 @@ pub struct Detail {
 const STRUCTURED: &str = "trackers marked `structured` carry a state that has the form of the answer: they show how hard \
     the rules are to learn, not how hard a state is to keep, and do not compare with sequence mixers";
 
+/// What the column of training budgets counts.
+const READ: &str = "read: games that the model read in training, each as often as it read it";
+
 /// A heading, a table, and what must be said about it.
 pub(super) struct Block {
     pub(super) level: usize,
@@ -111,17 +114,29 @@ fn summary(
     graded: &[&Evaluation],
     detail: Detail,
 ) -> Block {
-    let mut table =
-        Table::new(&["tracker", "exact states %", "exact games %", "labelwise %", "loss"]);
+    // Scores of trained models say little without their training budget.
+    let read = |tracker: &str| match &report.trackers.iter().find(|t| t.label() == tracker)?.kind {
+        TrackerKind::Model(model) => model.games_read,
+        _ => None,
+    };
+    let budget = graded.iter().any(|evaluation| read(&evaluation.tracker).is_some());
+    let mut head = vec!["tracker", "exact states %", "exact games %", "labelwise %", "loss"];
+    head.extend(budget.then_some("read"));
+    let mut table = Table::new(&head);
+    let mut push = |mut row: Vec<String>, games: Option<u64>| {
+        row.extend(budget.then(|| games.map_or("-".into(), short_count)));
+        table.push(row);
+    };
     for evaluation in graded {
         let partial = if evaluation.complete { "" } else { " (partial)" };
-        table.push(vec![
+        let row = vec![
             format!("{}{partial}", evaluation.tracker),
             with_interval(&evaluation.exact_state_accuracy),
             with_interval(&evaluation.trajectory_exactness),
             percent(&evaluation.labelwise_accuracy),
             loss(evaluation.loss.as_ref()),
-        ]);
+        ];
+        push(row, read(&evaluation.tracker));
     }
     let mut notes = Vec::new();
     if graded.iter().any(|e| e.exact_state_accuracy.interval.is_some()) {
@@ -144,16 +159,20 @@ fn summary(
     };
     for (row, split) in &rows {
         let scores = row.scores(*split);
-        table.push(vec![
+        let cells = vec![
             format!("paper: {}", row.name()),
             format!("{:.2}", scores.exact_percent),
             format!("{:.2}", scores.trajectory_percent),
             format!("{:.2}", scores.labelwise_percent),
             short_loss(scores.loss),
-        ]);
+        ];
+        push(cells, Some(paper::GAMES_READ));
     }
     if !rows.is_empty() {
         notes.push(paper::NOTE.to_string());
+    }
+    if budget {
+        notes.push(READ.to_string());
     }
     if let Some(limit) = dataset.limit {
         notes.push(format!("preview: at most the first {limit} games, not comparable"));
@@ -342,6 +361,15 @@ fn loss(loss: Option<&LossMean>) -> String {
     match loss {
         None => "-".to_string(),
         Some(loss) => loss.mean.map_or("not finite".to_string(), short_loss),
+    }
+}
+
+/// A count in three digits, if it is large: `39.8 M`.
+fn short_count(count: u64) -> String {
+    match count {
+        10_000_000.. => format!("{:.1} M", count as f64 / 1e6),
+        100_000.. => format!("{:.2} M", count as f64 / 1e6),
+        _ => grouped(count),
     }
 }
 

@@ -163,6 +163,9 @@ pub struct ModelInfo {
     /// Games that it was trained on, each counted once, if known.
     #[serde(default)]
     pub train_games: Option<u64>,
+    /// Games that it read in training, counted with repetition, if known.
+    #[serde(default)]
+    pub games_read: Option<u64>,
     /// Whether the state that it carries from step to step has the form of the answer: its scores do not compare with
     /// those of sequence mixers, and every table says so.
     #[serde(default)]

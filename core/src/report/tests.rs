@@ -78,6 +78,7 @@ fn report(plies: &[usize], loss_sums: &[f64]) -> EvalReport {
             path: "a\tb".into(),
             train_steps: Some(7),
             train_games: Some(1000),
+            games_read: Some(64_000),
             structured: false,
         }),
     });
@@ -110,6 +111,8 @@ fn every_face_names_every_tracker() {
         "a|model (partial)",
         "paper: transformer d128/l1",
         "paper: mamba3 d512/l6",
+        "  64,000\n",
+        "  39.8 M\n",
         "rows marked `paper` are published figures",
         "preview: at most the first 3 games",
         "`a|model` gave non-finite logits at 3 steps",
@@ -120,7 +123,7 @@ fn every_face_names_every_tracker() {
     ] {
         assert!(text.contains(part), "`{part}` is missing in\n{text}");
     }
-    assert!(text.lines().all(|line| line.len() <= 100), "{text}");
+    assert!(text.lines().all(|line| line.len() <= 106), "{text}");
     let markdown = markdown(&report, Detail { all_paper_rows: true, ..detail });
     assert!(markdown.contains("a\\|model (partial)"), "{markdown}");
     assert_eq!(

@@ -318,6 +318,7 @@ mod tests {
                 path: "m".into(),
                 train_steps: None,
                 train_games: None,
+                games_read: None,
                 structured: false,
             }),
         });

@@ -122,6 +122,7 @@ impl Checkpoint {
             path: path.to_string(),
             train_steps: training.map(|training| training.steps),
             train_games: training.and_then(|training| training.dataset.as_ref()?.games),
+            games_read: training.and_then(|training| training.games_seen),
             structured: config.is_structured(),
         }
     }

@@ -37,6 +37,7 @@ pub(super) fn graded(knows: Baseline, worst: Vec<WorstGame>) -> Say {
         path: String::new(),
         train_steps: None,
         train_games: None,
+        games_read: None,
         structured: false,
     };
     report.trackers.push(TrackerInfo { name: "net".into(), kind: TrackerKind::Model(model) });
