@@ -149,7 +149,7 @@ test('files that are no checkpoints are named, with what to do', async () => {
   await page.waitForFunction(() => document.querySelector('.grade .trouble:not([hidden])')?.textContent.length > 20, null, { timeout: 60_000 })
   await page.screenshot({ path: join(artefacts, 'grade-broken-file.png') })
   await drop('latest.pt', Buffer.from('PK\x03\x04 and so on'))
-  await page.waitForFunction(() => document.querySelector('.grade .trouble').textContent.includes('cwm import latest.pt'))
+  await page.waitForFunction(() => document.querySelector('.grade .trouble').textContent.includes('CKPT-PT-'))
   await drop('eval.json', readFileSync(join(root, 'models/checkpoints/transformer-d128/eval.json')))
   await page.waitForSelector('.headline')
   await context.close()

@@ -19,7 +19,7 @@ export class GradePage {
     this.subject = h('select', { id: 'grade-subject', on: { change: event => this.tell({ grade: 'subject', name: event.target.value || null }) } })
     this.drop = h('button', { type: 'button', class: 'drop', on: { click: () => byId('file').click() } },
       h('strong', {}, 'Drop a checkpoint here, or choose files'),
-      h('span', { class: 'muted' }, 'a safetensors file, with its config.json if the config is not inside; it never leaves this computer'))
+      h('span', { class: 'muted' }, 'a safetensors file, with its config.json if the config is not inside, or the .pt file of the reference; it never leaves this computer'))
     this.address = h('input', { type: 'url', id: 'address', placeholder: 'address on this site', autocomplete: 'off', spellcheck: 'false' })
     const address = h('form', { class: 'address', on: { submit: event => this.fetchFile(event) } },
       h('label', { for: 'address' }, 'or by address'), this.address, h('button', { type: 'submit', class: 'small' }, 'Open'))

@@ -14,7 +14,7 @@ use cwm_core::{
     evaluate::{BatchBudget, evaluate},
     metrics::Resampling,
     report::Evaluation,
-    tracker::ready,
+    tracker::{Tracker, ready},
 };
 use cwm_models::{ModelTracker, checkpoint::Checkpoint, device::Device};
 use cwm_protocol::{
@@ -194,6 +194,33 @@ fn a_later_line_supersedes_and_both_stay_right() {
     let fresh = Bench::with_model();
     fresh.ask(9, predict(&one, 0), Vec::new());
     assert_eq!(bench.steps(4), fresh.steps(9));
+}
+
+/// A checkpoint of the reference as it comes: the names of its networks' states are the loaded model's.
+#[test]
+fn a_pytorch_checkpoint_is_read_as_it_is() {
+    let packed = include_bytes!("../../../tests/fixtures/torch_checkpoint/slice_d16/latest.pt.zst");
+    let bytes = zstd::decode_all(&packed[..]).unwrap();
+    let checkpoint = Checkpoint::read(&bytes, None).unwrap();
+    let tracker = ModelTracker::from_parameters(
+        "x",
+        &checkpoint.config,
+        &checkpoint.tensors,
+        &Device::flex(),
+    )
+    .unwrap();
+    let bench = Bench::new();
+    let ask = Ask::Open { name: "latest".into(), source: CheckpointSource::Files };
+    let said = bench.ask(1, ask, vec![Box::new(bytes)]);
+    assert!(matches!(&said, Say::Opened { facts } if facts.family == "slice"), "{said:?}");
+    let tokens = moves(5, 30);
+    bench.ask(2, predict(&tokens, 0), Vec::new());
+    let line: Vec<_> = tokens.iter().map(|&id| MoveToken::new(id.into()).unwrap()).collect();
+    let game = Trajectory::replay(&line);
+    let expected = ready(tracker.grade(&[&game])).unwrap().unwrap();
+    for (step, state) in bench.steps(2).iter().zip(&expected[0].states) {
+        assert_eq!(step.classes, state.labels(), "step {}", step.step);
+    }
 }
 
 #[test]

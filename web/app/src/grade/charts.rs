@@ -3,7 +3,7 @@
 use cwm_core::{
     chess::label::{LabelGroup, SQUARES, label_name},
     plot,
-    report::{EvalReport, Evaluation, percent},
+    report::{EvalReport, Evaluation, TrackerKind, percent},
 };
 use serde::Serialize;
 
@@ -56,6 +56,8 @@ fn with_table(report: &EvalReport, chart: plot::Chart) -> ChartView {
         bins(&graded)
     } else if view.name.ends_with("-label-groups") {
         groups(&graded)
+    } else if view.name == "training-games" {
+        training(report)
     } else {
         mistakes(&graded)
     };
@@ -95,6 +97,25 @@ fn groups(graded: &[&Evaluation]) -> Table {
         [group.name().to_string()].into_iter().chain(cells).collect()
     };
     (about, head("label group", graded), LabelGroup::ALL.iter().enumerate().map(row).collect())
+}
+
+fn training(report: &EvalReport) -> Table {
+    let about = "How often all 75 labels are right, and whole games, by the games that models were trained on, in percent.";
+    let header = ["model", "games of training", "tested on", "states", "games"];
+    let row = |evaluation: &Evaluation| {
+        let tracker = report.trackers.iter().find(|t| t.label() == evaluation.tracker)?;
+        let TrackerKind::Model(model) = &tracker.kind else { return None };
+        Some(vec![
+            evaluation.tracker.clone(),
+            model.train_games?.to_string(),
+            evaluation.dataset.clone(),
+            percent(&evaluation.exact_state_accuracy),
+            percent(&evaluation.trajectory_exactness),
+        ])
+    };
+    let mut rows: Vec<_> = report.evaluations.iter().filter_map(row).collect();
+    rows.sort_by_key(|row| row[1].parse::<u64>().ok());
+    (about, header.map(str::to_string).to_vec(), rows)
 }
 
 fn mistakes(graded: &[&Evaluation]) -> Table {
@@ -140,4 +161,37 @@ fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
 
 fn unescape(text: &str) -> String {
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_chart_has_a_table_of_its_own() {
+        let json = include_str!("../../../../models/checkpoints/transformer-d128/eval.json");
+        let mut report = EvalReport::from_json(json).unwrap();
+        let TrackerKind::Model(model) = &mut report.trackers[0].kind else { panic!("a model") };
+        model.train_games = Some(1000);
+        let dataset = &report.evaluations[0].dataset;
+        let mut told = Vec::new();
+        for (name, title) in [
+            ("x-error-map-y", format!("Errors of transformer-d128 on {dataset}")),
+            ("x-prefix-bins", format!("Bins: {dataset}")),
+            ("x-label-groups", format!("Groups: {dataset}")),
+            ("x-first-mistakes", format!("First mistakes: {dataset}")),
+            ("training-games", "Accuracy against games of training".into()),
+        ] {
+            let chart = plot::Chart { name: name.into(), svg: format!("<title>{title}</title>") };
+            let view = with_table(&report, chart);
+            let widths: Vec<usize> = view.rows.iter().map(Vec::len).collect();
+            assert!(!widths.is_empty(), "{name}");
+            assert!(widths.iter().all(|&width| width == view.header.len()), "{name}");
+            told.push((view.about, view.header));
+        }
+        let kinds = told.len();
+        told.sort();
+        told.dedup();
+        assert_eq!(told.len(), kinds, "{told:?}");
+    }
 }

@@ -1,7 +1,6 @@
 //! Files that were dropped or picked: told apart by what is in them, and opened where they belong.
 
 use cwm_core::report::EvalReport;
-use cwm_protocol::Fault;
 
 use super::Session;
 use crate::{
@@ -16,7 +15,7 @@ use crate::{
 pub enum FileKind {
     /// Weights.
     Safetensors,
-    /// A PyTorch checkpoint.
+    /// A PyTorch checkpoint, which holds its config.
     Torch,
     /// JSON: a config or a report.
     Json,
@@ -68,7 +67,8 @@ impl Session {
             return self.open_checkpoint(stem, keys);
         }
         if let Some(torch) = of_kind(FileKind::Torch) {
-            return self.explain_torch(&torch.name);
+            let stem = torch.name.rsplit_once('.').map_or(&torch.name[..], |(stem, _)| stem);
+            return self.open_checkpoint(stem.to_string(), vec![torch.key.clone()]);
         }
         let Some(file) = files.first() else { return };
         let name = &file.name;
@@ -84,7 +84,7 @@ impl Session {
                 self.toast(Level::Error, &format!("`{name}` is a Parquet dataset"), &hint);
             }
             _ => {
-                let hint = "drop a checkpoint (.safetensors, with or without its config.json), a PGN, or a report";
+                let hint = "drop a checkpoint (.safetensors, with or without its config.json, or .pt), a PGN, or a report";
                 self.toast(
                     Level::Error,
                     &format!("`{name}` is nothing that this page reads"),
@@ -103,20 +103,6 @@ impl Session {
         self.load(Lane::Grade, Subject::File(name, keys));
         self.grade.config.model = true;
         self.grade.fault = None;
-        if self.tab != Tab::Grade {
-            self.tab = Tab::Grade;
-            self.remember(true);
-        }
-    }
-
-    /// PyTorch's files are read by the command line alone, which makes of them what this page reads.
-    fn explain_torch(&mut self, name: &str) {
-        let hint = format!(
-            "run `cwm import {name} --out my-model`, then drop the files of the folder `my-model` here"
-        );
-        let fault = Fault::new("PAGE-TORCH", format!("`{name}` is a PyTorch checkpoint"), hint);
-        self.announce(fault.message.clone());
-        self.grade.fault = Some(fault);
         if self.tab != Tab::Grade {
             self.tab = Tab::Grade;
             self.remember(true);

@@ -157,10 +157,9 @@ fn dropped_files_go_where_they_belong() {
     assert!(bench.toasts.last().unwrap().contains("nothing that this page reads"));
     bench.posted.clear();
     bench.run(Command::Files { files: vec![file("latest.pt", b"PK\x03\x04", None)] });
-    assert!(
-        bench.view()["grade"]["fault"]["hint"].as_str().unwrap().contains("cwm import latest.pt")
-    );
-    assert!(bench.posted.is_empty(), "nothing is loaded");
+    let (_, request, files) = bench.posted.pop().unwrap();
+    assert_eq!(files, ["latest.pt"], "a PyTorch checkpoint holds its config");
+    assert_eq!(request.ask, Ask::Open { name: "latest".into(), source: CheckpointSource::Files });
     let Say::Graded { report, .. } = graded(Baseline::NaiveMover, Vec::new()) else { panic!() };
     let report = file("eval.json", b"{\n", Some(&report.to_json()));
     bench.run(Command::Files { files: vec![report] });
