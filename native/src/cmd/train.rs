@@ -27,9 +27,9 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A preset's name or a config file (TOML)
-    #[arg(value_name = "PRESET|CONFIG")]
-    config: String,
+    /// A preset's name or a config file (TOML); with `--resume RUN`, that run's own unless another is given
+    #[arg(value_name = "PRESET|CONFIG", required_unless_present = "resume")]
+    config: Option<String>,
 
     /// Dataset directory, as made by `cwm data`
     #[arg(long, value_name = "DIR")]
@@ -87,8 +87,18 @@ pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
         ("train.batching", text(&args.batching), "--batching"),
         ("train.name", text(&args.name), "--name"),
     ];
+    let resume = match args.resume.as_str() {
+        "auto" => Resume::Auto,
+        "never" => Resume::Never,
+        path => Resume::Run(path.into()),
+    };
+    let base = match (args.config, &resume) {
+        (Some(config), _) => config,
+        (None, Resume::Run(run)) => run.join("config.toml").to_string_lossy().into_owned(),
+        (None, _) => return Err(Failure::usage("no preset or config file to train").into()),
+    };
     let sources = Sources {
-        base: args.config,
+        base,
         env: std::env::vars().filter(|(name, _)| name.starts_with("CWM_")).collect(),
         assignments: args.set,
         flags: flags
@@ -99,11 +109,7 @@ pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
     let job = Job {
         resolved: sources.resolve()?,
         root: args.runs,
-        resume: match args.resume.as_str() {
-            "auto" => Resume::Auto,
-            "never" => Resume::Never,
-            path => Resume::Run(path.into()),
-        },
+        resume,
         device: args.device.parse::<DeviceChoice>().map_err(|e| Failure::new(Exit::Device, e))?,
         command: std::env::args().collect(),
     };
