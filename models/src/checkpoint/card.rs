@@ -47,7 +47,7 @@ impl Card<'_> {
     }
 
     fn write(&self, out: &mut String) -> fmt::Result {
-        let Summary { family, size, parameters, .. } = self.summary;
+        let Summary { size, parameters, .. } = self.summary;
         self.front_matter(out)?;
         writeln!(out, "\n# {}\n", one_line(self.name))?;
         writeln!(
@@ -55,7 +55,7 @@ impl Card<'_> {
             "A {} of size {size} ({} parameters) that reads a chess game one move at a time and names the complete \
              state after every move:\nthe 64 squares, side to move, castling rights, en passant, halfmove clock and \
              fullmove number.\nIt is a checkpoint of Chess-World-Model, a benchmark for exact state tracking.\n",
-            title(family),
+            title(&self.summary.config),
             grouped(*parameters)
         )?;
         writeln!(
@@ -237,13 +237,23 @@ fn imported(facts: &ImportFacts) -> String {
     format!("{file}, a PyTorch checkpoint of the reference{details}, SHA-256 {}", facts.sha256)
 }
 
-/// A family's name in prose.
-fn title(family: &str) -> String {
-    if family == "transition" {
-        return "transition machine".into();
+/// A network's name in prose.
+fn title(config: &ModelConfig) -> String {
+    match config {
+        ModelConfig::Transformer(transformer) if transformer.label_feedback => {
+            "Transformer that reads the labels before".into()
+        }
+        ModelConfig::Transformer(_) => "Transformer".into(),
+        ModelConfig::Slice(slice) if slice.block_size == 1 => "diagonal SLiCE".into(),
+        ModelConfig::Slice(_) => "SLiCE".into(),
+        ModelConfig::GatedDeltaNet(net) if net.allow_neg_eigval => "Gated DeltaNet".into(),
+        ModelConfig::GatedDeltaNet(_) => "Gated DeltaNet without negative eigenvalues".into(),
+        ModelConfig::Mamba2(_) => "Mamba-2".into(),
+        ModelConfig::Mamba3(mamba) => mamba
+            .mimo_rank
+            .map_or_else(|| "Mamba-3".into(), |rank| format!("Mamba-3 with MIMO of rank {rank}")),
+        ModelConfig::Transition(_) => "transition machine".into(),
     }
-    let mut chars = family.chars();
-    chars.next().map_or(String::new(), |c| c.to_ascii_uppercase().to_string() + chars.as_str())
 }
 
 fn one_line(text: &str) -> String {

@@ -263,7 +263,7 @@ impl Job {
 }
 
 fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    rayon::current_num_threads()
 }
 
 fn en_passant_name(en_passant: EnPassant) -> &'static str {
