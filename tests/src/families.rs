@@ -216,15 +216,18 @@ pub fn distance(a: &[f32], b: &[f32]) -> (f64, f64) {
 ///
 /// # Panics
 /// If logits differ by `tolerance`.
-pub fn check_chunks(model: Model, chunks: &[usize], tolerance: f64) {
+pub fn check_chunks(form: &str, model: Model, chunks: &[usize], tolerance: f64) {
     let batch = batch(&[1, 30, 131, 64], 5);
     let model = model.into_portable();
     let whole = logits(&model.clone().with_chunk_steps(1), &batch);
+    let mut farthest = 0.0_f64;
     for &steps in chunks {
         let chunked = logits(&model.clone().with_chunk_steps(steps), &batch);
         let (largest, _) = distance(&chunked, &whole);
-        assert!(largest < tolerance, "in chunks of {steps} logits are {largest:e} apart");
+        assert!(largest < tolerance, "{form}: in chunks of {steps} logits are {largest:e} apart");
+        farthest = farthest.max(largest);
     }
+    println!("{form}: in chunks, logits are up to {farthest:.1e} apart");
 }
 
 /// Probabilities of one row's labels.
@@ -267,6 +270,7 @@ pub fn check_steps(form: &str, model: &Model) {
     let mut memory = model.start(2);
     // Answers stay on the device for a while: every look at them makes a GPU stop.
     let mut unseen = Vec::new();
+    let mut farthest = 0.0_f64;
     for step in 0..STEPS {
         if step == STEPS / 2 {
             let mut fork = memory.clone();
@@ -287,25 +291,22 @@ pub fn check_steps(form: &str, model: &Model) {
         for (i, stepped) in stepped.chunks_exact(LOGITS).enumerate() {
             let (branch, step) = (i % 2, step + 1 - LOOK_STEPS + i / 2);
             let whole = &whole[(branch * STEPS + step) * LOGITS..][..LOGITS];
-            check_answers(
-                &format!("{form}, game {branch}, step {step}"),
-                stepped,
-                whole,
-                TOLERANCE,
-            );
+            let place = format!("{form}, game {branch}, step {step}");
+            farthest = farthest.max(check_answers(&place, stepped, whole, TOLERANCE));
         }
     }
     assert!(unseen.is_empty());
+    println!("{form}: move by move, logits are up to {farthest:.1e} apart");
     assert_eq!(memory.steps(), STEPS);
 }
 
-/// Two answers `[.., 1878]` of one model.
+/// Two answers `[.., 1878]` of one model; gives the largest difference of logits.
 ///
 /// # Panics
 /// If logits or probabilities differ by `tolerance`, or named classes where they do not tie within that.
-pub fn check_answers(place: &str, a: &[f32], b: &[f32], tolerance: f64) {
-    let (largest, _) = distance(a, b);
-    assert!(largest < tolerance, "{place}: logits are {largest:e} apart");
+pub fn check_answers(place: &str, a: &[f32], b: &[f32], tolerance: f64) -> f64 {
+    let (farthest, _) = distance(a, b);
+    assert!(farthest < tolerance, "{place}: logits are {farthest:e} apart");
     for (row, (a, b)) in a.chunks_exact(LOGITS).zip(b.chunks_exact(LOGITS)).enumerate() {
         let apart = probabilities(a).into_iter().zip(probabilities(b));
         let largest = apart.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
@@ -317,4 +318,5 @@ pub fn check_answers(place: &str, a: &[f32], b: &[f32], tolerance: f64) {
             assert!(a == b || tie, "{place}, row {row}, label {label}: class {a} and {b}");
         }
     }
+    farthest
 }

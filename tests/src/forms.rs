@@ -72,14 +72,16 @@ macro_rules! forms {
             #[test]
             fn reading_move_by_move_equals_reading_at_once_over_600_steps() {
                 let fused = model((3, 7), 2, 0.1, 7);
-                check_steps("portable", &fused.clone().into_portable());
-                check_steps("fused", &fused);
+                let name = stringify!($name);
+                check_steps(&format!("{name} portable"), &fused.clone().into_portable());
+                check_steps(&format!("{name} fused"), &fused);
             }
 
             #[test]
             fn chunks_of_any_length_give_one_answer() {
                 // Of a few steps, of as many as a game has, and of more.
-                check_chunks(model((2, 8), 2, 0.0, 9), &[2, 7, 16, 64, 131, 1000], 1e-4);
+                let model = model((2, 8), 2, 0.0, 9);
+                check_chunks(stringify!($name), model, &[2, 7, 16, 64, 131, 1000], 1e-4);
             }
         })*
 

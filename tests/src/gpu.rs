@@ -69,17 +69,20 @@ macro_rules! gpu {
                 let batch = batch(&[600, 1, 77], 3);
                 let name = stringify!($name);
                 let [gpu, cpu] = [&*DEVICE, &Device::flex()].map(|device| logits(&model(name, device), &batch));
-                check_answers("GPU and CPU", &gpu, &cpu, 1e-3);
+                let apart = check_answers("GPU and CPU", &gpu, &cpu, 1e-3);
+                println!("{name}: GPU and CPU are up to {apart:.1e} apart");
             }
 
             #[test]
             fn reading_move_by_move_equals_reading_at_once_over_600_steps() {
-                check_steps("GPU", &model(stringify!($name), &DEVICE));
+                let name = stringify!($name);
+                check_steps(name, &model(name, &DEVICE));
             }
 
             #[test]
             fn chunks_of_any_length_give_one_answer() {
-                check_chunks(model(stringify!($name), &DEVICE), &[7, 64, 1000], 1e-3);
+                let name = stringify!($name);
+                check_chunks(name, model(name, &DEVICE), &[7, 64, 1000], 1e-3);
             }
         })*
     };
