@@ -33,7 +33,7 @@ fn scores_of_the_shipped_checkpoints_are_theirs() {
         assert_eq!(sets, ["held-out-human", "classics", "random-uniform"], "{name}");
 
         let classics = &told.evaluations[1];
-        let mut again = again.evaluations.iter().filter(|e| e.tracker == tracker.label());
+        let mut again = again.evaluations.iter().filter(|e| e.tracker == tracker.name);
         let again = again.next().unwrap_or_else(|| panic!("{name} was not graded"));
         assert_eq!(again.moves_sha256, classics.moves_sha256, "{name}");
         let near = |a: &Share, b: &Share| {

@@ -159,10 +159,11 @@ fn a_line_is_answered_as_the_network_answers_whole_games() {
         for label in 0..75 {
             let row = &row[cwm_core::chess::label::logit_range(label)];
             let p = row[usize::from(step.classes[label])];
-            assert!((p - step.probabilities[label]).abs() < 2e-5, "step {number}, label {label}");
+            let told = step.probabilities[label];
+            assert!((p - told).abs() < 1e-4, "step {number}, label {label}: {p} and {told}");
             let best = row.iter().copied().fold(0.0, f32::max);
             let top = &step.top[label];
-            assert!((top[0].1 - best).abs() < 2e-5 && top.is_sorted_by(|a, b| a.1 >= b.1));
+            assert!((top[0].1 - best).abs() < 1e-4 && top.is_sorted_by(|a, b| a.1 >= b.1));
             assert_eq!(top.len(), row.len().min(3));
         }
     }
