@@ -316,7 +316,8 @@ test('the gallery holds the classics and failures that were found', async () => 
 })
 
 test('an engine that cannot be loaded is told of and can be restarted; the game survives', async () => {
-  const context = await browser.newContext()
+  // A service worker would fetch behind the back of the route below.
+  const context = await browser.newContext({ serviceWorkers: 'block' })
   const page = await context.newPage()
   await page.route(/worker.*\.wasm/, route => route.abort())
   await page.goto(`${server.url}#c=`)
