@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { cwm, dist, launchChromium, openEngine, root, said, serve, slack } from './harness.mjs'
-import { assertAlike } from './reports.mjs'
+import { assertAlike, numbersOf } from './reports.mjs'
 
 let server, browser, engine
 const shipped = 'transformer-d128'
@@ -52,7 +52,9 @@ for (const name of JSON.parse(readFileSync(join(dist, 'models', 'index.json'), '
     const native = JSON.parse(await cwm('evaluate', name, 'naive-mover+rights', 'oracle', '--human-sample', '--random', String(games),
       '--policy', 'uniform,en-passant', '--seed', '7', '--worst', '3', '--format', 'json', '--progress', 'none'))
     assert.equal(graded.report.evaluations.length, 9)
-    assertAlike(graded.report, native)
+    // Recurrences carry a processor's rounding along a game, into near ties.
+    if (['transition', 'transformer-d128'].includes(name)) assert.deepEqual(numbersOf(graded.report), numbersOf(native))
+    else assertAlike(graded.report, native)
     assert.deepEqual(graded.report.datasets, native.datasets)
     assert.deepEqual(graded.report.trackers, native.trackers)
     for (const { what, steps, millis } of graded.timings) {
@@ -67,7 +69,7 @@ test('a PGN is graded as the command line grades it', async () => {
   const sets = [{ set: 'pgn', name: 'mine', min_fullmoves: 0 }]
   const graded = said(await engine.ask({ ask: 'grade', model: true, baselines: [], sets, limit: null, worst: 3 }, [{ path: pgn }]), 'graded')
   const native = JSON.parse(await cwm('evaluate', shipped, '--data', `mine=${pgn}`, '--worst', '3', '--format', 'json', '--progress', 'none'))
-  assertAlike(graded.report, native)
+  assert.deepEqual(numbersOf(graded.report), numbersOf(native))
 })
 
 test('a cancelled grade answers within 300 ms and keeps what it has', async t => {
