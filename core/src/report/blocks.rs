@@ -2,6 +2,7 @@
 
 use super::{
     DatasetInfo, EvalReport, Evaluation, LossMean, Share, Source, TrackerKind, close_up,
+    numbers::{grouped, short_count, short_loss},
     table::Table,
 };
 use crate::{
@@ -26,6 +27,13 @@ pub struct Detail {
 const STRUCTURED: &str = "trackers marked `structured` carry a state that has the form of the answer: they show how hard \
     the rules are to learn, not how hard a state is to keep, and do not compare with sequence mixers";
 
+/// Where training budgets stand: a terminal has no room for another column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Budget {
+    Column,
+    Note,
+}
+
 /// What the column of training budgets counts.
 const READ: &str = "read: games that the model read in training, each as often as it read it";
 
@@ -40,7 +48,7 @@ pub(super) struct Block {
 /// The report for a terminal: no colours, no control characters.
 pub fn text(report: &EvalReport, detail: Detail) -> String {
     let mut text = String::new();
-    for block in blocks(report, detail) {
+    for block in blocks(report, detail, Budget::Note) {
         if !text.is_empty() {
             text.push('\n');
         }
@@ -72,7 +80,7 @@ const NOTE_WIDTH: usize = 96;
 /// The report as Markdown.
 pub fn markdown(report: &EvalReport, detail: Detail) -> String {
     let mut text = format!("# Evaluation by {}\n", report.tool);
-    for block in blocks(report, detail) {
+    for block in blocks(report, detail, Budget::Column) {
         text += &format!("\n{} {}\n", "#".repeat(block.level + 2), block.heading);
         if let Some(table) = block.table {
             text += &format!("\n{}", table.to_markdown());
@@ -82,7 +90,7 @@ pub fn markdown(report: &EvalReport, detail: Detail) -> String {
     text
 }
 
-fn blocks(report: &EvalReport, detail: Detail) -> Vec<Block> {
+fn blocks(report: &EvalReport, detail: Detail, budget: Budget) -> Vec<Block> {
     let mut blocks = Vec::new();
     for dataset in &report.datasets {
         let shown = report.shown(&dataset.name);
@@ -90,7 +98,7 @@ fn blocks(report: &EvalReport, detail: Detail) -> Vec<Block> {
         if graded.is_empty() {
             continue;
         }
-        blocks.push(summary(report, dataset, &graded, detail));
+        blocks.push(summary(report, dataset, &graded, detail, budget));
         if detail.breakdown {
             blocks.push(by_group(&graded));
             blocks.push(by_bin(&graded, dataset.split, detail));
@@ -113,6 +121,7 @@ fn summary(
     dataset: &DatasetInfo,
     graded: &[&Evaluation],
     detail: Detail,
+    place: Budget,
 ) -> Block {
     // Scores of trained models say little without their training budget.
     let read = |tracker: &str| match &report.trackers.iter().find(|t| t.label() == tracker)?.kind {
@@ -121,10 +130,11 @@ fn summary(
     };
     let budget = graded.iter().any(|evaluation| read(&evaluation.tracker).is_some());
     let mut head = vec!["tracker", "exact states %", "exact games %", "labelwise %", "loss"];
-    head.extend(budget.then_some("read"));
+    let column = budget && place == Budget::Column;
+    head.extend(column.then_some("read"));
     let mut table = Table::new(&head);
     let mut push = |mut row: Vec<String>, games: Option<u64>| {
-        row.extend(budget.then(|| games.map_or("-".into(), short_count)));
+        row.extend(column.then(|| games.map_or("-".into(), short_count)));
         table.push(row);
     };
     for evaluation in graded {
@@ -171,8 +181,14 @@ fn summary(
     if !rows.is_empty() {
         notes.push(paper::NOTE.to_string());
     }
-    if budget {
+    if column {
         notes.push(READ.to_string());
+    } else if budget {
+        let read = graded.iter().filter_map(|e| Some((e.tracker.as_str(), read(&e.tracker)?)));
+        let paper = (!rows.is_empty()).then_some(("paper", paper::GAMES_READ));
+        let told: Vec<String> =
+            read.chain(paper).map(|(name, n)| format!("{name} {}", short_count(n))).collect();
+        notes.push(format!("games read in training: {}", told.join(", ")));
     }
     if let Some(limit) = dataset.limit {
         notes.push(format!("preview: at most the first {limit} games, not comparable"));
@@ -362,37 +378,6 @@ fn loss(loss: Option<&LossMean>) -> String {
         None => "-".to_string(),
         Some(loss) => loss.mean.map_or("not finite".to_string(), short_loss),
     }
-}
-
-/// A count in three digits, if it is large: `39.8 M`.
-fn short_count(count: u64) -> String {
-    match count {
-        10_000_000.. => format!("{:.1} M", count as f64 / 1e6),
-        100_000.. => format!("{:.2} M", count as f64 / 1e6),
-        _ => grouped(count),
-    }
-}
-
-/// A mean loss with four decimals, or in powers of ten where those would say nothing.
-pub fn short_loss(mean: f64) -> String {
-    if mean != 0.0 && !(1e-3..1e4).contains(&mean) {
-        format!("{mean:.2e}")
-    } else {
-        format!("{mean:.4}")
-    }
-}
-
-/// An integer with its digits in groups of three: `12,345`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

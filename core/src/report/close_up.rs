@@ -2,7 +2,8 @@
 
 use super::{
     Evaluation,
-    blocks::{Block, grouped, percent, short_name},
+    blocks::{Block, percent, short_name},
+    numbers::grouped,
     table::Table,
 };
 use crate::chess::label::LabelGroup;

@@ -8,6 +8,7 @@ mod blocks;
 mod close_up;
 mod details;
 mod evaluation;
+mod numbers;
 mod share;
 mod table;
 #[cfg(test)]
@@ -16,9 +17,10 @@ pub mod tsv;
 
 use serde::{Deserialize, Serialize};
 
-pub use blocks::{Detail, grouped, markdown, percent, short_loss, text};
+pub use blocks::{Detail, markdown, percent, text};
 pub use details::{Aftermath, GroupErrors, Lag, WorstGame};
 pub use evaluation::{Evaluation, FirstMistakeGroup, FirstMistakeStep, GroupShare, PrefixBin};
+pub use numbers::{grouped, short_loss};
 pub use share::{LossMean, Share};
 
 use crate::{
