@@ -65,6 +65,15 @@ test('the GPU grades as the command line does, and says what it is', async t => 
   await engine.context.close()
 })
 
+/** Grades, and the numbers are the command line's all the same; gives what was noticed on the way. */
+async function gradesRight(engine) {
+  const replies = await engine.ask(job)
+  const graded = said(replies, 'graded')
+  assert.ok(graded?.complete, JSON.stringify(replies.at(-1)))
+  assert.deepEqual(compared(graded.report), compared(await native()))
+  return (await engine.seen()).filter(({ say }) => say === 'notice')
+}
+
 test('a lost GPU is said once, and the CPU goes on to the same numbers', async () => {
   // The device goes away in the middle of the grading: after the self-test has read its answers and the first batches.
   const engine = await withGpu(`
@@ -74,11 +83,7 @@ test('a lost GPU is said once, and the CPU goes on to the same numbers', async (
       globalThis.addEventListener('message', ({ data }) => { if (JSON.parse(data.text).ask === 'grade') setTimeout(() => device.destroy(), 5) })
       return device
     }`)
-  const replies = await engine.ask(job)
-  const graded = said(replies, 'graded')
-  assert.ok(graded?.complete, JSON.stringify(replies.at(-1)))
-  assert.deepEqual(compared(graded.report), compared(await native()))
-  const notices = (await engine.seen()).filter(({ say }) => say === 'notice')
+  const notices = await gradesRight(engine)
   assert.equal(notices.length, 1, JSON.stringify(notices))
   assert.match(notices[0].fault.code, /^GPU-/)
   assert.equal(notices[0].backend.kind, 'cpu')
@@ -110,11 +115,7 @@ test('a GPU that computes wrong is refused', async () => {
       }
       return buffer
     }`)
-  const replies = await engine.ask(job)
-  const graded = said(replies, 'graded')
-  assert.ok(graded?.complete, JSON.stringify(replies.at(-1)))
-  assert.deepEqual(compared(graded.report), compared(await native()))
-  const notices = (await engine.seen()).filter(({ say }) => say === 'notice')
+  const notices = await gradesRight(engine)
   assert.deepEqual(notices.map(({ fault }) => fault.code), ['GPU-WRONG'])
   await engine.context.close()
 })
