@@ -184,11 +184,15 @@ fn summary(
     if column {
         notes.push(READ.to_string());
     } else if budget {
-        let read = graded.iter().filter_map(|e| Some((e.tracker.as_str(), read(&e.tracker)?)));
-        let paper = (!rows.is_empty()).then_some(("paper", paper::GAMES_READ));
-        let told: Vec<String> =
-            read.chain(paper).map(|(name, n)| format!("{name} {}", short_count(n))).collect();
-        notes.push(format!("games read in training: {}", told.join(", ")));
+        let counts = || graded.iter().filter_map(|e| read(&e.tracker));
+        let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
+        let span = if least == most { String::new() } else { format!(" to {}", short_count(most)) };
+        let paper = match rows.is_empty() {
+            true => String::new(),
+            false => format!(", by the paper's {}", short_count(paper::GAMES_READ)),
+        };
+        let least = short_count(least);
+        notes.push(format!("games read in training: by models here {least}{span}{paper}"));
     }
     if let Some(limit) = dataset.limit {
         notes.push(format!("preview: at most the first {limit} games, not comparable"));

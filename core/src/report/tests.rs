@@ -111,7 +111,7 @@ fn every_face_names_every_tracker() {
         "a|model (partial)",
         "paper: transformer d128/l1",
         "paper: mamba3 d512/l6",
-        "games read in training: a|model 64,000, paper 39.8 M",
+        "games read in training: by models here 64,000, by the paper's 39.8 M",
         "rows marked `paper` are published figures",
         "preview: at most the first 3 games",
         "`a|model` gave non-finite logits at 3 steps",
