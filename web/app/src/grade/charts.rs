@@ -103,10 +103,10 @@ fn training(report: &EvalReport) -> Table {
     let about = "How often all 75 labels are right, and whole games, by the games that models were trained on, in percent.";
     let header = ["model", "games of training", "tested on", "states", "games"];
     let row = |evaluation: &Evaluation| {
-        let tracker = report.trackers.iter().find(|t| t.label() == evaluation.tracker)?;
+        let tracker = report.trackers.iter().find(|t| t.name == evaluation.tracker)?;
         let TrackerKind::Model(model) = &tracker.kind else { return None };
         Some(vec![
-            evaluation.tracker.clone(),
+            tracker.label(),
             model.train_games?.to_string(),
             evaluation.dataset.clone(),
             percent(&evaluation.exact_state_accuracy),
@@ -172,7 +172,7 @@ mod tests {
         let json = include_str!("../../../../models/checkpoints/transformer-d128/eval.json");
         let mut report = EvalReport::from_json(json).unwrap();
         let TrackerKind::Model(model) = &mut report.trackers[0].kind else { panic!("a model") };
-        model.train_games = Some(1000);
+        (model.train_games, model.structured) = (Some(1000), true);
         let dataset = &report.evaluations[0].dataset;
         let mut told = Vec::new();
         for (name, title) in [
