@@ -135,7 +135,7 @@ macro_rules! golden {
             #[test]
             fn loss_and_gradients_equal_the_references() {
                 for (form, model) in forms(golden()) {
-                    golden().check_gradients(form, model, 5e-6, 1e-4);
+                    golden().check_gradients(form, model, 5e-6, (5e-6, 1e-4));
                 }
             }
 

@@ -61,7 +61,7 @@ macro_rules! gpu {
             #[test]
             fn loss_and_gradients_equal_the_references() {
                 let golden = Golden::of(stringify!($name));
-                golden.check_gradients("GPU", golden.model(&DEVICE), 1e-3, 1e-3);
+                golden.check_gradients("GPU", golden.model(&DEVICE), 5e-5, (1e-3, 1e-3));
             }
 
             #[test]

@@ -277,14 +277,20 @@ impl Golden {
     /// Loss and gradients of `model`, in the form called `form`.
     ///
     /// # Panics
-    /// If the loss is off by a twentieth of `relative`, or a gradient by `absolute` or, in norm, relatively by `relative`.
-    pub fn check_gradients(&self, form: &str, model: Model, absolute: f64, relative: f64) {
+    /// If the loss is off by `of_loss`, or a gradient by `absolute` or, in norm, relatively by `relative`.
+    pub fn check_gradients(
+        &self,
+        form: &str,
+        model: Model,
+        of_loss: f64,
+        (absolute, relative): (f64, f64),
+    ) {
         let golden_loss = tensors(&self.path("io.safetensors"))["loss"].1[0];
         let golden = tensors(&self.path("grads.safetensors"));
         let names = model.config().parameter_shapes();
         let (loss, gradients) = self.trainer(model).loss_and_gradients(&self.batch()).unwrap();
         let off = (loss - golden_loss).abs();
-        assert!(off < relative / 20.0, "{form}: loss {loss} is not {golden_loss}");
+        assert!(off < of_loss, "{form}: loss {loss} is not {golden_loss}");
         for ((name, _), gradient) in names.iter().zip(&gradients) {
             let golden = &golden[name].1;
             let worst = max_difference(gradient, golden);
