@@ -23,6 +23,8 @@ pub mod attention;
 pub mod backend;
 pub mod checkpoint;
 pub mod config;
+#[cfg(feature = "gpu")]
+mod cube;
 pub mod device;
 pub mod embedding;
 pub mod feedback;

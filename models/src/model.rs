@@ -194,7 +194,9 @@ impl Model {
         let (weight, bias) = self.head();
         match self.path {
             Path::Fused => Ok(crate::ops::grade_fused(hidden, weight, bias, labels.as_deref())),
-            Path::Portable => crate::ops::grade_portable(hidden, weight, bias, labels).await,
+            Path::Gpu | Path::Portable => {
+                crate::ops::grade_portable(hidden, weight, bias, labels).await
+            }
         }
     }
 

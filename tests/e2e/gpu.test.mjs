@@ -7,17 +7,20 @@ import { after, before, test } from 'node:test'
 import { cwm, launchChromium, openEngine, said, serve } from './harness.mjs'
 import { numbersOf } from './reports.mjs'
 
-let server, browser, scratch, weights
+let server, browser, scratch
+const weights = {}
 const games = 3
 const job = { ask: 'grade', model: true, baselines: [], sets: [{ set: 'classics' }], limit: games, worst: 2 }
 
 before(async () => {
   scratch = mkdtempSync(join(tmpdir(), 'cwm-e2e-'))
   await cwm('data', 'random', '--games', '200', '--seed', '3', '--out', join(scratch, 'games'), '--progress', 'none')
-  await cwm('train', 'transformer-d128', '--data', join(scratch, 'games'), '--set', 'model.d_model=16', '--set', 'schedule.warmup_steps=2',
-    '--set', 'optimizer.lr=0.02', '--max-steps', '30', '--runs', join(scratch, 'runs'), '--name', 'tiny', '--progress', 'none')
-  const [run] = readdirSync(join(scratch, 'runs'))
-  weights = join(scratch, 'runs', run, 'checkpoints', 'latest', 'model.safetensors')
+  for (const preset of ['transformer-d128', 'slice-d128']) {
+    await cwm('train', preset, '--data', join(scratch, 'games'), '--set', 'model.d_model=16', '--set', 'schedule.warmup_steps=2',
+      '--set', 'optimizer.lr=0.02', '--max-steps', '30', '--runs', join(scratch, 'runs'), '--name', preset, '--progress', 'none')
+    const run = readdirSync(join(scratch, 'runs')).find(run => run.includes(preset))
+    weights[preset] = join(scratch, 'runs', run, 'checkpoints', 'latest', 'model.safetensors')
+  }
   server = await serve()
   browser = await launchChromium({ gpu: true })
 })
@@ -27,8 +30,8 @@ after(async () => {
   rmSync(scratch, { recursive: true, force: true })
 })
 
-/** An engine with the tiny checkpoint open; `wrap` is put before the GPU worker's own script. */
-async function withGpu(wrap = '') {
+/** An engine with a tiny checkpoint open; `wrap` is put before the GPU worker's own script. */
+async function withGpu(wrap = '', preset = 'transformer-d128') {
   const context = await browser.newContext()
   if (wrap) {
     await context.route('**/gpu-worker.js', async route => {
@@ -37,12 +40,12 @@ async function withGpu(wrap = '') {
     })
   }
   const engine = await openEngine(browser, server.url, { within: context, options: { gpu: true, wanted: 'webgpu' } })
-  const opened = said(await engine.ask({ ask: 'open', name: 'tiny', source: { from: 'files' } }, [{ path: weights }]), 'opened')
+  const opened = said(await engine.ask({ ask: 'open', name: 'tiny', source: { from: 'files' } }, [{ path: weights[preset] }]), 'opened')
   assert.equal(opened?.facts.size, 'd16/l1')
   return engine
 }
 
-const native = async () => JSON.parse(await cwm('evaluate', weights, '--human-sample', '--limit', String(games), '--worst', '2', '--format', 'json', '--progress', 'none'))
+const native = async (preset = 'transformer-d128') => JSON.parse(await cwm('evaluate', weights[preset], '--human-sample', '--limit', String(games), '--worst', '2', '--format', 'json', '--progress', 'none'))
 
 /** What both measured, under one name: a file's is its folder's on the command line. */
 const compared = report => numbersOf(report).map(({ tracker, ...numbers }) => numbers)
@@ -66,13 +69,20 @@ test('the GPU grades as the command line does, and says what it is', async t => 
 })
 
 /** Grades, and the numbers are the command line's all the same; gives what was noticed on the way. */
-async function gradesRight(engine) {
+async function gradesRight(engine, preset) {
   const replies = await engine.ask(job)
   const graded = said(replies, 'graded')
   assert.ok(graded?.complete, JSON.stringify(replies.at(-1)))
-  assert.deepEqual(compared(graded.report), compared(await native()))
+  assert.deepEqual(compared(graded.report), compared(await native(preset)))
   return (await engine.seen()).filter(({ say }) => say === 'notice')
 }
+
+test('own kernels run on a browser\'s GPU', async () => {
+  const engine = await withGpu('', 'slice-d128')
+  assert.deepEqual(await gradesRight(engine, 'slice-d128'), [])
+  assert.equal((await engine.seen()).filter(({ say }) => say === 'ready').at(-1).backend.kind, 'webgpu')
+  await engine.context.close()
+})
 
 test('a lost GPU is said once, and the CPU goes on to the same numbers', async () => {
   // The device goes away in the middle of the grading: after the self-test has read its answers and the first batches.

@@ -9,7 +9,9 @@ use cwm_core::{
 };
 use cwm_models::{
     GatedDeltaNetConfig, Mamba2Config, Mamba3Config, Model, ModelConfig, SliceConfig,
-    TransformerConfig, ops::Path,
+    TransformerConfig,
+    ops::Path,
+    train::{OptimizerConfig, ScheduleConfig, Trainer},
 };
 
 /// A small vocabulary: 94 moves, START and PAD.
@@ -210,6 +212,40 @@ pub fn distance(a: &[f32], b: &[f32]) -> (f64, f64) {
     let worse = |worst: f64, d: f64| if d > worst || d.is_nan() { d } else { worst };
     let largest = pairs().map(f64::abs).fold(0.0, worse);
     (largest, (pairs().map(|d| d * d).sum::<f64>() / norm.max(1e-30)).sqrt())
+}
+
+fn gradients(model: &Model, batch: &Batch) -> (f64, Vec<Vec<f32>>) {
+    let (optimizer, schedule) = (OptimizerConfig::default(), ScheduleConfig::default());
+    let trainer = Trainer::from_model(model.clone(), &optimizer, &schedule, 3).unwrap();
+    trainer.loss_and_gradients(batch).unwrap()
+}
+
+/// Own operations and Burn's give the same logits, loss and gradients.
+///
+/// # Panics
+/// If logits differ by 1e-4, the loss by 5e-6, or gradients by as much and relatively by 1e-4.
+pub fn check_forms(own: Model, lengths: &[u32], seed: u64) {
+    let portable = own.clone().into_portable();
+    let batch = batch(lengths, seed);
+
+    let (largest, _) = distance(&logits(&own, &batch), &logits(&portable, &batch));
+    assert!(largest < 1e-4, "logits are {largest:e} apart");
+
+    let (own_loss, own_gradients) = gradients(&own, &batch);
+    let (portable_loss, portable_gradients) = gradients(&portable, &batch);
+    assert!(
+        (own_loss - portable_loss).abs() < 5e-6 * portable_loss.max(1.0),
+        "loss {own_loss} and {portable_loss}"
+    );
+    let shapes = own.config().parameter_shapes();
+    assert_eq!(shapes.len(), own_gradients.len());
+    for ((name, _), (a, b)) in shapes.iter().zip(own_gradients.iter().zip(&portable_gradients)) {
+        let (largest, relative) = distance(a, b);
+        assert!(
+            largest < 5e-6 || relative < 1e-4,
+            "gradients of {name} are {largest:e} apart, relatively {relative:e}"
+        );
+    }
 }
 
 /// Reading in chunks of every length gives what reading step by step in one pass gives.

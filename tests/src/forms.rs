@@ -2,45 +2,9 @@
 //! ([`cwm_tests::families`]).
 
 use burn::tensor::Device;
-use cwm_core::data::batch::Batch;
-use cwm_models::{
-    Model,
-    train::{OptimizerConfig, ScheduleConfig, Trainer},
-};
-use cwm_tests::families::{FAMILIES, Family, batch, check_chunks, check_steps, distance, logits};
+use cwm_models::Model;
+use cwm_tests::families::{FAMILIES, Family, check_chunks, check_forms, check_steps};
 use proptest::prelude::*;
-
-fn gradients(model: &Model, batch: &Batch) -> (f64, Vec<Vec<f32>>) {
-    let (optimizer, schedule) = (OptimizerConfig::default(), ScheduleConfig::default());
-    let trainer = Trainer::from_model(model.clone(), &optimizer, &schedule, 3).unwrap();
-    trainer.loss_and_gradients(batch).unwrap()
-}
-
-/// Logits, loss and gradients of both forms.
-fn check_fused(fused: Model, lengths: &[u32], seed: u64) -> Result<(), TestCaseError> {
-    let portable = fused.clone().into_portable();
-    let batch = batch(lengths, seed);
-
-    let (largest, _) = distance(&logits(&fused, &batch), &logits(&portable, &batch));
-    prop_assert!(largest < 1e-4, "logits are {largest:e} apart");
-
-    let (fused_loss, fused_gradients) = gradients(&fused, &batch);
-    let (portable_loss, portable_gradients) = gradients(&portable, &batch);
-    prop_assert!(
-        (fused_loss - portable_loss).abs() < 5e-6 * portable_loss.max(1.0),
-        "loss {fused_loss} and {portable_loss}"
-    );
-    let shapes = fused.config().parameter_shapes();
-    prop_assert_eq!(shapes.len(), fused_gradients.len());
-    for ((name, _), (a, b)) in shapes.iter().zip(fused_gradients.iter().zip(&portable_gradients)) {
-        let (largest, relative) = distance(a, b);
-        prop_assert!(
-            largest < 5e-6 || relative < 1e-4,
-            "gradients of {name} are {largest:e} apart, relatively {relative:e}"
-        );
-    }
-    Ok(())
-}
 
 /// A module of tests for each family.
 macro_rules! forms {
@@ -65,7 +29,7 @@ macro_rules! forms {
                         prop_oneof![Just(1_u32), 2_u32..20, 60_u32..70, 120_u32..135], 1..5),
                     dropout in prop_oneof![Just(0.0), 0.05..0.6], seed: u64,
                 ) {
-                    check_fused(model((a, b), layers, dropout, seed), &lengths, seed)?;
+                    check_forms(model((a, b), layers, dropout, seed), &lengths, seed);
                 }
             }
 

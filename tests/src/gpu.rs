@@ -9,7 +9,7 @@ use std::{env, process::Command, sync::LazyLock};
 use burn::tensor::{Device, wgpu::wgpu::Backend};
 use cwm_models::Model;
 use cwm_tests::{
-    families::{Family, batch, check_answers, check_chunks, check_steps, logits},
+    families::{Family, batch, check_answers, check_chunks, check_forms, check_steps, logits},
     reference::Golden,
 };
 
@@ -38,7 +38,22 @@ fn all_others_hold_without_fusion() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(said.contains("test result: ok. 41 passed"), "{said}");
+    assert!(said.contains("test result: ok. 42 passed"), "{said}");
+}
+
+/// Blocks of every kind: of one number, of several, the largest that registers take, and one too large for them.
+#[test]
+fn own_kernels_equal_burns_operations() {
+    for (name, shape) in [
+        ("slice_diagonal", (3, 7)),
+        ("slice_block", (3, 5)),
+        ("slice_block", (1, 16)),
+        ("slice_block", (1, 17)),
+    ] {
+        eprintln!("{name} of shape {shape:?}");
+        let model = Family::of(name).model(shape, 1, 0.0, 7, &DEVICE);
+        check_forms(model, &[131, 1, 64, 7, 1], 5);
+    }
 }
 
 /// A layer of the family called `name` on `device`.

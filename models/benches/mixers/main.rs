@@ -26,7 +26,7 @@ use cwm_models::{
     train::{OptimizerConfig, ScheduleConfig, Trainer},
 };
 
-use games::Games;
+use games::{BATCH, Games};
 
 /// Runs of which the best counts.
 const RUNS: usize = 5;
@@ -184,7 +184,7 @@ fn main() {
             presets::names().filter(|name| name.ends_with("-d128") || name.ends_with("-d256"));
         names = sizes.map(str::to_string).collect();
     }
-    let games = Games::open();
+    let games = Games::open(BATCH);
     if let Some(flag) = flags.iter().find(|flag| flag.starts_with("--chunks")) {
         let lengths: Vec<usize> = match flag.split_once('=') {
             Some((_, list)) => list.split(',').map(|n| n.parse().expect("a number")).collect(),

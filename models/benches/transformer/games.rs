@@ -7,34 +7,34 @@ use cwm_core::{
     data::batch::Batch,
 };
 
-/// Games in a batch.
-const BATCH: usize = 128;
+/// Games in a batch, unless a bench is told otherwise.
+pub const BATCH: usize = 128;
 
 /// Plies of human games at every twentieth of their distribution.
 const HUMAN_PLIES: [usize; 21] =
     [20, 35, 42, 48, 53, 57, 61, 65, 68, 72, 76, 80, 84, 88, 93, 98, 104, 110, 118, 130, 247];
 
-/// As many games as a batch holds, as moves without START.
+/// The games of a batch, as moves without START.
 pub struct Games(Vec<Vec<MoveToken>>);
 
 impl Games {
-    /// Games of the file named by `CWM_BENCH_GAMES`, else of random play.
-    pub fn open() -> Self {
+    /// So many games of the file named by `CWM_BENCH_GAMES`, else of random play.
+    pub fn open(count: usize) -> Self {
         match std::env::var_os("CWM_BENCH_GAMES") {
-            None => Self::random(),
+            None => Self::random(count),
             Some(path) => {
                 let text = fs::read_to_string(&path)
                     .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
-                let games: Vec<_> = text.lines().take(BATCH).map(parse).collect();
-                assert!(games.len() == BATCH, "{} holds fewer than {BATCH} games", path.display());
+                let games: Vec<_> = text.lines().take(count).map(parse).collect();
+                assert!(games.len() == count, "{} holds fewer than {count} games", path.display());
                 Games(games)
             }
         }
     }
 
-    fn random() -> Self {
-        let mut lengths = human_lengths();
-        let mut games = Vec::with_capacity(BATCH);
+    fn random(count: usize) -> Self {
+        let mut lengths = human_lengths(count);
+        let mut games = Vec::with_capacity(count);
         for mut game in RandomPlay::new(0, 10) {
             // The longest length still wanted that the game has.
             let fitting = lengths.iter().rposition(|&plies| plies <= game.moves.len());
@@ -66,15 +66,15 @@ impl Games {
 }
 
 /// Lengths of a batch, ascending, spread evenly over the distribution of human games.
-fn human_lengths() -> Vec<usize> {
+fn human_lengths(count: usize) -> Vec<usize> {
     let spans = HUMAN_PLIES.len() - 1;
     let length = |game: usize| {
         let place = (2 * game + 1) * spans;
-        let (span, part) = (place / (2 * BATCH), place % (2 * BATCH));
+        let (span, part) = (place / (2 * count), place % (2 * count));
         let (low, high) = (HUMAN_PLIES[span], HUMAN_PLIES[span + 1]);
-        low + (high - low) * part / (2 * BATCH)
+        low + (high - low) * part / (2 * count)
     };
-    (0..BATCH).map(length).collect()
+    (0..count).map(length).collect()
 }
 
 fn parse(line: &str) -> Vec<MoveToken> {

@@ -21,7 +21,7 @@ use cwm_models::{
     train::{OptimizerConfig, ScheduleConfig, Trainer},
 };
 
-use games::Games;
+use games::{BATCH, Games};
 
 fn trainer() -> Trainer {
     let config = ModelConfig::Transformer(TransformerConfig::new(128, 1, 2));
@@ -37,7 +37,7 @@ fn portable_trainer() -> Trainer {
 }
 
 fn training_step(c: &mut Criterion) {
-    let batch = Games::open().batch();
+    let batch = Games::open(BATCH).batch();
     let mut group = c.benchmark_group("training step");
     group.throughput(Throughput::Elements(batch.valid_steps() as u64));
     group.sample_size(10).sampling_mode(SamplingMode::Flat);
@@ -48,7 +48,7 @@ fn training_step(c: &mut Criterion) {
 }
 
 fn grading(c: &mut Criterion) {
-    let games = Games::open();
+    let games = Games::open(BATCH);
     let trajectories = games.trajectories();
     let trajectories: Vec<_> = trajectories.iter().collect();
     let mut group = c.benchmark_group("grading");

@@ -21,7 +21,10 @@ use cwm_models::{
     vocabulary::{COMPACT_ROWS, TokenRows},
 };
 
-use super::{games::Games, trainer};
+use super::{
+    games::{BATCH, Games},
+    trainer,
+};
 
 /// Width, heads and MLP width of d128/l1.
 const D: usize = 128;
@@ -230,7 +233,7 @@ fn table(title: &str, parts: &[(&str, f64, f64)], whole_secs: f64) {
 
 /// Measures and prints.
 pub fn print() {
-    let games = Games::open();
+    let games = Games::open(BATCH);
     let batch = games.batch();
     let steps = batch.valid_steps() as f64;
     println!(

@@ -83,7 +83,7 @@ impl Path {
                 weights.norm.into_dispatch(),
                 args,
             )),
-            Path::Portable => portable::mix(u, weights, &args),
+            Path::Gpu | Path::Portable => portable::mix(u, weights, &args),
         }
     }
 }

@@ -176,7 +176,7 @@ impl Path {
             Path::Fused => {
                 Tensor::from_dispatch(Dispatch::fused_swiglu_gate_last(u.into_dispatch()))
             }
-            Path::Portable => {
+            Path::Gpu | Path::Portable => {
                 let width = u.dims()[1] / 2;
                 let (value, gate) = (u.clone().narrow(1, 0, width), u.narrow(1, width, width));
                 value * activation::silu(gate)
@@ -196,7 +196,7 @@ impl Path {
                     args,
                 ))
             }
-            Path::Portable => portable::mamba2(u, weights, &args),
+            Path::Gpu | Path::Portable => portable::mamba2(u, weights, &args),
         }
     }
 
@@ -214,7 +214,7 @@ impl Path {
                     args,
                 ))
             }
-            Path::Portable => portable::mamba3(u, weights, &args),
+            Path::Gpu | Path::Portable => portable::mamba3(u, weights, &args),
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! *Fused*: on Burn's CPU backend (flex) every operation is one call into [`crate::kernel`], with a backward of its own,
 //! plugged into Burn as a backend extension. *Portable*: a composition of Burn's own operations, for every other
-//! backend, and the yardstick of the fused form. The functions of this module choose by [`Path`].
+//! backend, and the yardstick of the fused form. On GPUs, kernels of our own take the place of what is slow that way. The
+//! functions of this module choose by [`Path`].
 //!
 //! Games of a batch are packed: row after row, game after game, without padding. Only attention looks at games.
 
@@ -14,6 +15,8 @@ mod mamba;
 mod portable;
 mod product;
 mod slice;
+#[cfg(feature = "gpu")]
+mod slice_scan;
 
 use std::sync::Arc;
 
@@ -36,6 +39,8 @@ pub use slice::{SliceArgs, SliceOps};
 pub enum Path {
     /// Own loops; tensors must live on flex.
     Fused,
+    /// Own kernels where there are some, else Burn's operations; tensors must live on a GPU.
+    Gpu,
     /// Burn's operations, on any device.
     Portable,
 }
@@ -131,9 +136,9 @@ pub trait FusedOps: burn::backend::Backend {
 }
 
 impl Path {
-    /// The fused form on flex, else the portable one.
+    /// The fused form on flex, else the GPU's.
     pub fn of(device: &Device) -> Self {
-        if *device == Device::flex() { Path::Fused } else { Path::Portable }
+        if *device == Device::flex() { Path::Fused } else { Path::Gpu }
     }
 
     /// Rows of `table [V, D]` as `[N, D]`.
@@ -142,7 +147,7 @@ impl Path {
             Path::Fused => {
                 Tensor::from_dispatch(Dispatch::fused_gather(table.into_dispatch(), rows))
             }
-            Path::Portable => portable::gather(table, &rows),
+            Path::Gpu | Path::Portable => portable::gather(table, &rows),
         }
     }
 
@@ -154,7 +159,7 @@ impl Path {
                 weight.into_dispatch(),
                 bias.into_dispatch(),
             )),
-            Path::Portable => portable::linear(x, weight, bias),
+            Path::Gpu | Path::Portable => portable::linear(x, weight, bias),
         }
     }
 
@@ -166,7 +171,7 @@ impl Path {
                 weight.into_dispatch(),
                 eps,
             )),
-            Path::Portable => portable::rms_norm(x, weight, eps),
+            Path::Gpu | Path::Portable => portable::rms_norm(x, weight, eps),
         }
     }
 
@@ -174,7 +179,7 @@ impl Path {
     pub fn swiglu(self, u: Tensor<2>) -> Tensor<2> {
         match self {
             Path::Fused => Tensor::from_dispatch(Dispatch::fused_swiglu(u.into_dispatch())),
-            Path::Portable => portable::swiglu(u),
+            Path::Gpu | Path::Portable => portable::swiglu(u),
         }
     }
 
@@ -185,7 +190,7 @@ impl Path {
             (Path::Fused, Some(dropout)) => {
                 Tensor::from_dispatch(Dispatch::fused_dropout(x.into_dispatch(), dropout))
             }
-            (Path::Portable, Some(dropout)) => portable::dropout(x, dropout),
+            (Path::Gpu | Path::Portable, Some(dropout)) => portable::dropout(x, dropout),
         }
     }
 
@@ -197,7 +202,7 @@ impl Path {
                 y.into_dispatch(),
                 dropout,
             )),
-            Path::Portable => x + Path::Portable.dropout(y, dropout),
+            Path::Gpu | Path::Portable => x + self.dropout(y, dropout),
         }
     }
 
@@ -207,7 +212,7 @@ impl Path {
             Path::Fused => {
                 Tensor::from_dispatch(Dispatch::fused_attention(qkv.into_dispatch(), args))
             }
-            Path::Portable => portable::attention(qkv, &args),
+            Path::Gpu | Path::Portable => portable::attention(qkv, &args),
         }
     }
 
@@ -229,7 +234,7 @@ impl Path {
                 labels,
                 scale,
             )),
-            Path::Portable => {
+            Path::Gpu | Path::Portable => {
                 let logits = portable::linear(hidden, weight, bias);
                 crate::loss::cross_entropy(logits, &labels).mul_scalar(scale)
             }

@@ -33,7 +33,7 @@ impl Path {
                 x.into_dispatch(),
                 weight.into_dispatch(),
             )),
-            Path::Portable => x.matmul(weight.transpose()),
+            Path::Gpu | Path::Portable => x.matmul(weight.transpose()),
         }
     }
 }

@@ -87,7 +87,9 @@ impl Path {
                 init.into_dispatch(),
                 args,
             )),
-            Path::Portable => scan::states(u, a, b, init, &args),
+            #[cfg(feature = "gpu")]
+            Path::Gpu => super::slice_scan::states(u, a, b, init, &args),
+            _ => scan::states(u, a, b, init, &args),
         }
     }
 
@@ -95,7 +97,7 @@ impl Path {
     pub fn gelu(self, x: Tensor<2>) -> Tensor<2> {
         match self {
             Path::Fused => Tensor::from_dispatch(Dispatch::fused_gelu(x.into_dispatch())),
-            Path::Portable => activation::gelu(x),
+            Path::Gpu | Path::Portable => activation::gelu(x),
         }
     }
 }

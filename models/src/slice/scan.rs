@@ -23,8 +23,7 @@ pub(crate) fn states(
         return u;
     }
     let plan = Plan::new(&args.games, args.chunk_steps, &device);
-    let before = with_row_of_zeros(u.clone()).select(0, plan.before.clone());
-    let increments = with_time(u - before, args.scale);
+    let increments = increments(u, &args.games, args.scale);
 
     // [rows, D block] and [rows, D], then padded: behind the end of a game the map is the identity.
     let a = increments.clone().matmul(a.transpose());
@@ -52,6 +51,22 @@ pub(crate) fn states(
     }
     let padded = Tensor::cat(all, 1).reshape([games * chunks * steps, width]);
     padded.select(0, plan.packed)
+}
+
+/// What the recurrence is driven by: `scale [1, u_t - u_(t-1)]` of `u [N, D]`, a game's first difference being from 0:
+/// `[N, D + 1]`.
+pub(crate) fn increments(u: Tensor<2>, games: &Games, scale: f32) -> Tensor<2> {
+    let [rows, _] = u.dims();
+    // The row of the step before; behind the last row for a game's first step.
+    let mut before: Vec<i32> = (0..rows as i32).map(|row| row - 1).collect();
+    let mut first = 0;
+    for &steps in games.lengths.iter().filter(|&&steps| steps > 0) {
+        before[first as usize] = rows as i32;
+        first += steps;
+    }
+    let before = Tensor::<1, Int>::from_data(TensorData::new(before, [rows]), &u.device());
+    let before = with_row_of_zeros(u.clone()).select(0, before);
+    with_time(u - before, scale)
 }
 
 /// One step: the state `[branches, D]` moved by an increment `[branches, D + 1]`.
@@ -124,8 +139,6 @@ struct Plan {
     chunks: usize,
     /// Steps of a chunk.
     steps: usize,
-    /// `[rows]`: the row of the step before; behind the last row for a game's first step.
-    before: Tensor<1, Int>,
     /// `[games x chunks x steps]`: the row of each place; behind the last row for padding.
     padded: Tensor<1, Int>,
     /// `[rows]`: the place of each row.
@@ -138,13 +151,11 @@ impl Plan {
         let (games, longest) = (batch.lengths.len(), batch.longest());
         let steps = chunk_steps.clamp(1, longest);
         let chunks = longest.div_ceil(steps);
-        let mut before = Vec::with_capacity(rows);
         let mut padded = vec![rows as i32; games * chunks * steps];
         let mut packed = Vec::with_capacity(rows);
         for (game, &length) in batch.lengths.iter().enumerate() {
             for step in 0..length as usize {
                 let (row, place) = (packed.len(), game * chunks * steps + step);
-                before.push(if step == 0 { rows } else { row - 1 } as i32);
                 padded[place] = row as i32;
                 packed.push(place as i32);
             }
@@ -153,13 +164,6 @@ impl Plan {
             let count = places.len();
             Tensor::from_data(TensorData::new(places, [count]), device)
         };
-        Plan {
-            games,
-            chunks,
-            steps,
-            before: index(before),
-            padded: index(padded),
-            packed: index(packed),
-        }
+        Plan { games, chunks, steps, padded: index(padded), packed: index(packed) }
     }
 }
