@@ -74,6 +74,7 @@ impl Progress {
                     label: label.to_string(),
                     unit,
                     total,
+                    begun_at: 0,
                     done: 0,
                     message: String::new(),
                     started: now,
@@ -108,6 +109,8 @@ struct Plain {
     label: String,
     unit: &'static str,
     total: u64,
+    /// Units that were done before.
+    begun_at: u64,
     done: u64,
     message: String,
     started: Instant,
@@ -115,6 +118,17 @@ struct Plain {
 }
 
 impl Task {
+    /// Counts `units` as done in an earlier session: they say nothing of how fast this one is.
+    pub fn begin_at(&self, units: u64) {
+        self.bar.set_position(units);
+        self.bar.reset_eta();
+        if let Some(plain) = &self.plain
+            && let Ok(mut plain) = plain.lock()
+        {
+            (plain.begun_at, plain.done) = (units, units);
+        }
+    }
+
     /// Counts `units` more as done.
     pub fn advance(&self, units: u64) {
         self.bar.inc(units);
@@ -158,16 +172,35 @@ impl Plain {
             return;
         }
         self.printed = Instant::now();
-        let secs = self.started.elapsed().as_secs_f64();
-        let rate = self.done as f64 / secs;
+        eprintln!("{}", self.line(self.started.elapsed().as_secs_f64()));
+    }
+
+    /// How things stand after `secs`.
+    fn line(&self, secs: f64) -> String {
+        let rate = (self.done - self.begun_at) as f64 / secs;
         let mut line = format!("{}: {} {}, {rate:.0}/s", self.label, self.done, self.unit);
-        if self.total > 0 && self.done > 0 {
+        if self.total > 0 && rate > 0.0 {
             let left = self.total.saturating_sub(self.done) as f64 / rate;
             line += &format!(" of {}, eta {left:.0} s", self.total);
         }
         if !self.message.is_empty() {
             line += &format!(", {}", self.message);
         }
-        eprintln!("{line}");
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_done_before_says_nothing_of_speed() {
+        let task = Progress::new(ProgressMode::Plain).task("training", 2000, "steps");
+        let line = || task.plain.as_ref().unwrap().lock().unwrap().line(10.0);
+        task.begin_at(1000);
+        assert_eq!(line(), "training: 1000 steps, 0/s");
+        task.advance(100);
+        assert_eq!(line(), "training: 1100 steps, 10/s of 2000, eta 90 s");
     }
 }

@@ -147,6 +147,53 @@ fn resumed_equals_uninterrupted(lab: &Lab) {
 }
 
 #[test]
+fn an_extended_run_equals_one_that_had_the_steps_from_the_start() {
+    let lab = Lab::new("");
+    // One schedule for all: else the steps in all would set its length.
+    let steps = |steps: &'static str| ["--set", "schedule.decay_steps=20", "--max-steps", steps];
+    lab.train("whole", &steps("20")).expect_done();
+    let (whole, begun) = (lab.run("whole"), {
+        lab.train("begun", &steps("10")).expect_done();
+        lab.run("begun")
+    });
+    let before = fs::read(begun.join("checkpoints/latest/training.state")).unwrap();
+    let (begun, runs) = (begun.to_str().unwrap(), lab.path("longer"));
+    let runs = runs.to_str().unwrap();
+    let extend = ["train", "--extend", begun, "--max-steps", "20", "--runs", runs];
+    let output = cwm(extend).expect_done();
+    assert!(output.stderr.contains("extending 10 steps of"), "{}", output.stderr);
+    let longer = lab.run("longer");
+    assert_same_state(&longer, &whole);
+    assert_eq!(losses(&longer), losses(&whole));
+    let state = fs::read(Path::new(begun).join("checkpoints/latest/training.state")).unwrap();
+    assert!(state == before, "the run that was extended has changed");
+    let inspected = cwm(["inspect", longer.to_str().unwrap()]).expect_done().stdout;
+    let told = inspected.lines().find(|line| line.contains("extends"));
+    assert!(told.is_some_and(|line| line.contains("10 steps of")), "{inspected}");
+
+    // The same command finds it again, and so does resuming by name.
+    let again = cwm(extend).expect_done();
+    assert!(again.stderr.contains("already done"), "{}", again.stderr);
+    let again = cwm(["train", "--resume", longer.to_str().unwrap()]).expect_done();
+    assert!(again.stderr.contains("already done"), "{}", again.stderr);
+
+    for (args, said) in [
+        (&["--max-steps", "10"][..], "stands at step 10 of 10"),
+        (&["--max-steps", "20", "--seed", "4"], "another `train.seed`"),
+        (&["--max-steps", "20", "--set", "model.d_model=32"], "another `model.d_model`"),
+        (&["--max-steps", "20", "--resume", begun], "either resumed or extended"),
+    ] {
+        let output = cwm([&["train", "--extend", begun][..], args].concat()).expect_code(2);
+        assert!(output.stderr.contains(said), "{}", output.stderr);
+    }
+    let other = lab.path("other");
+    let other = other.to_str().unwrap();
+    cwm(["data", "random", "--games", "60", "--seed", "4", "--out", other]).expect_done();
+    let args = ["train", "--extend", begun, "--max-steps", "20", "--data", other];
+    assert!(cwm(args).expect_code(2).stderr.contains("other data"));
+}
+
+#[test]
 fn the_thread_count_does_not_change_the_result() {
     let lab = Lab::new("max_steps = 8");
     lab.train("many", &[]).expect_done();

@@ -186,6 +186,9 @@ fn facts_lines(facts: &TrainingFacts, line: &mut impl FnMut(&str, String)) {
         trained += &format!(", {time}");
     }
     line("trained", trained);
+    if let Some(origin) = facts.settings.get("train.extends") {
+        line("extends", quoted(origin));
+    }
     if let Some(imported) = &facts.imported {
         line("imported", imported_text(imported));
         let told = facts.settings.iter().filter_map(|(key, value)| {

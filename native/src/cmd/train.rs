@@ -1,6 +1,6 @@
 //! `cwm train`: one training job, new or resumed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cwm_models::device::DeviceChoice;
 
@@ -21,14 +21,15 @@ write a checkpoint and stop (exit code 75); a second Ctrl-C quits at once.
 Examples:
   cwm train transformer-d128 --data data/human
   cwm train transformer-d128 --data data/human --set optimizer.lr=0.001 --max-steps 20000 --dry-run
-  cwm train my-run.toml --resume never";
+  cwm train my-run.toml --resume never
+  cwm train --extend runs/20260131T120000Z-my-run-01234567 --max-steps 60000";
 
 /// Arguments of `cwm train`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A preset's name or a config file (TOML); with `--resume RUN`, that run's own unless another is given
-    #[arg(value_name = "PRESET|CONFIG", required_unless_present = "resume")]
+    /// A preset's name or a config file (TOML); with `--resume RUN` or `--extend RUN`, that run's own unless another is given
+    #[arg(value_name = "PRESET|CONFIG", required_unless_present_any = ["resume", "extend"])]
     config: Option<String>,
 
     /// Dataset directory, as made by `cwm data`
@@ -63,6 +64,10 @@ pub struct Args {
     #[arg(long, default_value = "auto", value_name = "auto|RUN|never")]
     resume: String,
 
+    /// Begin a new run where this one stands, with the steps and the schedule that are given now; the old one stays as it is
+    #[arg(long, value_name = "RUN")]
+    extend: Option<PathBuf>,
+
     /// `cpu`, `wgpu`, `vulkan` or `cuda`
     #[arg(long, default_value = "cpu", value_name = "DEVICE")]
     device: String,
@@ -92,10 +97,15 @@ pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
         "never" => Resume::Never,
         path => Resume::Run(path.into()),
     };
-    let base = match (args.config, &resume) {
-        (Some(config), _) => config,
-        (None, Resume::Run(run)) => run.join("config.toml").to_string_lossy().into_owned(),
-        (None, _) => return Err(Failure::usage("no preset or config file to train").into()),
+    if args.extend.is_some() && matches!(resume, Resume::Run(_)) {
+        let failure = Failure::usage("a run is either resumed or extended");
+        return Err(failure.hint("a stopped extension goes on with `--resume RUN` alone").into());
+    }
+    let of_run = |run: &Path| run.join("config.toml").to_string_lossy().into_owned();
+    let base = match (args.config, &resume, &args.extend) {
+        (Some(config), ..) => config,
+        (None, Resume::Run(run), _) | (None, _, Some(run)) => of_run(run),
+        (None, ..) => return Err(Failure::usage("no preset or config file to train").into()),
     };
     let sources = Sources {
         base,
@@ -110,6 +120,7 @@ pub fn run(args: Args, progress: &Progress) -> anyhow::Result<Exit> {
         resolved: sources.resolve()?,
         root: args.runs,
         resume,
+        extend: args.extend,
         device: args.device.parse::<DeviceChoice>().map_err(|e| Failure::new(Exit::Device, e))?,
         command: std::env::args().collect(),
     };

@@ -1,24 +1,21 @@
 //! From merged settings to a running job: data, run directory, trainer, banner.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     time::SystemTime,
 };
 
 use anyhow::Context;
 use chrono::{DateTime, Utc};
-use cwm_core::{
-    chess::EnPassant,
-    data::{Games, Split, plan::Batching, transition::TransitionSampler},
-};
+use cwm_core::data::{Games, Split, plan::Batching, transition::TransitionSampler};
 use cwm_models::{
     checkpoint::{DatasetFacts, TrainingFacts},
     device::DeviceChoice,
 };
-use serde_json::json;
 
 use super::{
+    environment::{Began, en_passant_name},
+    extend::{Extension, Origin},
     feed::{FeedOptions, Source, lengths},
     learner::Learner,
     run::Run,
@@ -28,7 +25,6 @@ use super::{
     standing::Standing,
 };
 use crate::{
-    atomic,
     data::Dataset,
     exit::{Exit, Failure},
     progress::Progress,
@@ -55,6 +51,8 @@ pub struct Job {
     pub root: PathBuf,
     /// Which run to go on with.
     pub resume: Resume,
+    /// The run where a new one begins.
+    pub extend: Option<PathBuf>,
     /// The device.
     pub device: DeviceChoice,
     /// The command line, for the record.
@@ -92,7 +90,14 @@ impl Job {
             for line in data_lines(&data, &source) {
                 writeln!(out, "{line}")?;
             }
-            let hash = settings.hash(&dataset.manifest().data_sha256())?;
+            let total_steps = total_steps(settings, source.epoch_batches());
+            let data_sha256 = dataset.manifest().data_sha256();
+            let extension = self.extension(&data_sha256, total_steps)?;
+            let origin = self.origin(extension.as_ref())?;
+            if let Some(origin) = &origin {
+                writeln!(out, "begins behind {}", origin.text())?;
+            }
+            let hash = settings.hash(&data_sha256, origin.as_ref())?;
             writeln!(out, "config hash {hash}")?;
         }
         Ok(())
@@ -112,12 +117,11 @@ impl Job {
         let lengths = lengths(&data.train);
         let source = source(settings, &data, &lengths, &feed);
         let epoch_batches = source.epoch_batches();
-        let total_steps = match settings.train.max_steps {
-            0 => epoch_batches * settings.train.epochs,
-            steps => steps,
-        };
+        let total_steps = total_steps(settings, epoch_batches);
         let data_sha256 = dataset.manifest().data_sha256();
-        let hash = settings.hash(&data_sha256)?;
+        let extension = self.extension(&data_sha256, total_steps)?;
+        let origin = self.origin(extension.as_ref())?;
+        let hash = settings.hash(&data_sha256, origin.as_ref())?;
 
         let mut trainer = self.trainer(total_steps)?;
         let (dir, standing) = self.open_run(&hash, &mut trainer, progress)?;
@@ -132,8 +136,21 @@ impl Job {
                 standing
             }
             None => {
-                self.describe(&dir, &dataset, total_steps)?;
-                Standing::default()
+                let began = Began {
+                    command: &self.command,
+                    device: self.device.to_string(),
+                    threads: threads(),
+                    total_steps,
+                    extends: origin.as_ref(),
+                };
+                began.write(&dir, settings, &dataset)?;
+                match &extension {
+                    Some(extension) => {
+                        progress.note(&format!("extending {}", extension.origin().text()));
+                        extension.begin(&dir, &mut trainer, |line| progress.note(line))?
+                    }
+                    None => Standing::default(),
+                }
             }
         };
         progress.note(&format!(
@@ -153,7 +170,7 @@ impl Job {
             state_bytes as f64 / 1e6,
             dir.path().display()
         ));
-        let facts = self.facts(&dataset, data_sha256, data.train.len());
+        let facts = self.facts(&dataset, data_sha256, data.train.len(), origin.as_ref());
         let run = Run {
             settings: &settings.train,
             dir,
@@ -168,8 +185,30 @@ impl Job {
         run.train(&mut trainer, standing, &stop, progress)
     }
 
+    fn extension(&self, data_sha256: &str, total_steps: u64) -> anyhow::Result<Option<Extension>> {
+        let open = |path: &PathBuf| {
+            Extension::open(path, &self.resolved.settings, data_sha256, total_steps)
+        };
+        self.extend.as_ref().map(open).transpose()
+    }
+
+    /// Where the run begins: said by the command line, or by the run that is gone on with.
+    fn origin(&self, extension: Option<&Extension>) -> anyhow::Result<Option<Origin>> {
+        match (extension, &self.resume) {
+            (Some(extension), _) => Ok(Some(extension.origin().clone())),
+            (None, Resume::Run(path)) => Origin::of(&RunDir::open(path)?),
+            (None, _) => Ok(None),
+        }
+    }
+
     /// What the checkpoints of this job tell of it from the start.
-    fn facts(&self, dataset: &Dataset, sha256: String, games: usize) -> TrainingFacts {
+    fn facts(
+        &self,
+        dataset: &Dataset,
+        sha256: String,
+        games: usize,
+        origin: Option<&Origin>,
+    ) -> TrainingFacts {
         let name = dataset.dir().file_name().unwrap_or_default().to_string_lossy().into_owned();
         let settings = self.resolved.layers.iter().filter(|(key, ..)| *key != "train.data");
         TrainingFacts {
@@ -185,6 +224,7 @@ impl Job {
             seed: Some(self.resolved.settings.train.seed),
             settings: settings
                 .map(|(key, value, _)| (key.to_string(), value.to_string()))
+                .chain(origin.map(|origin| ("train.extends".to_string(), origin.text())))
                 .collect(),
             ..TrainingFacts::default()
         }
@@ -236,45 +276,17 @@ impl Job {
             }
         }
     }
+}
 
-    /// Writes what was asked for and with what.
-    fn describe(&self, dir: &RunDir, dataset: &Dataset, total_steps: u64) -> anyhow::Result<()> {
-        let settings = &self.resolved.settings;
-        let mut settings_with_path = settings.clone();
-        settings_with_path.train.data = absolute(&settings.train.data);
-        atomic::write(&dir.path().join("config.toml"), settings_with_path.to_toml()?.as_bytes())?;
-        let environment = json!({
-            "command": self.command,
-            "cwm": *version::LONG,
-            "device": self.device.to_string(),
-            "threads": threads(),
-            "seed": settings.train.seed,
-            "parameters": settings.model.parameter_count(),
-            "total_steps": total_steps,
-            "dataset": {
-                "path": absolute(&settings.train.data),
-                "sha256": dataset.manifest().data_sha256(),
-                "en_passant": dataset.spec().en_passant,
-            },
-        });
-        let text = serde_json::to_string_pretty(&environment)?;
-        atomic::write(&dir.path().join("environment.json"), text.as_bytes())
+fn total_steps(settings: &Settings, epoch_batches: u64) -> u64 {
+    match settings.train.max_steps {
+        0 => epoch_batches * settings.train.epochs,
+        steps => steps,
     }
 }
 
 fn threads() -> usize {
     rayon::current_num_threads()
-}
-
-fn en_passant_name(en_passant: EnPassant) -> &'static str {
-    match en_passant {
-        EnPassant::Always => "always",
-        EnPassant::Legal => "legal",
-    }
-}
-
-fn absolute(path: &str) -> String {
-    fs::canonicalize(path).map_or_else(|_| path.to_string(), |p| p.display().to_string())
 }
 
 fn open_data(settings: &Settings) -> anyhow::Result<(Dataset, Data)> {

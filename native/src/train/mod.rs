@@ -1,5 +1,7 @@
 //! Training: config, run directory, data feed, loop.
 
+pub mod environment;
+pub mod extend;
 pub mod facts;
 pub mod feed;
 pub mod job;

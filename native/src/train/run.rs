@@ -83,7 +83,7 @@ impl Run<'_> {
         let mut snapshot = (trainer.save_state(), standing.step);
         let mut window = Window::new();
         let task = progress.task("training", self.total_steps, "steps");
-        task.advance(standing.step);
+        task.begin_at(standing.step);
 
         let exit = thread::scope(|scope| -> anyhow::Result<Exit> {
             let (lessons, _feeder) = feed(scope, self.source, standing.position);

@@ -12,7 +12,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use toml::Table;
 
-use super::layers::{Layers, Source};
+use super::{
+    extend::Origin,
+    layers::{Layers, Source},
+};
 use crate::exit::Failure;
 
 /// A whole training job. Written to the run directory as `config.toml`.
@@ -267,8 +270,35 @@ impl Settings {
         Ok(toml::to_string_pretty(self)?)
     }
 
-    /// Eight hex digits over all that decides the outcome: not the data's path, the run's name or how often is logged.
-    pub fn hash(&self, data_sha256: &str) -> anyhow::Result<String> {
+    /// The first key on which another job differs in its network or in what each batch holds: what a run cannot change on its
+    /// way.
+    pub fn first_other_course(&self, other: &Settings) -> anyhow::Result<Option<String>> {
+        let course = |settings: &Settings| -> anyhow::Result<Table> {
+            let mut table = Table::try_from(settings)?;
+            table.retain(|section, _| ["model", "sampling", "train"].contains(&section));
+            if let Some(toml::Value::Table(train)) = table.get_mut("train") {
+                train.retain(|key, _| {
+                    ["seed", "batch_size", "max_games", "batching"].contains(&key)
+                });
+            }
+            Ok(table)
+        };
+        let (a, b) = (course(self)?, course(other)?);
+        let empty = toml::Value::Table(Table::new());
+        for section in ["model", "sampling", "train"] {
+            let of = |table: &Table| table.get(section).unwrap_or(&empty).clone();
+            let (toml::Value::Table(a), toml::Value::Table(b)) = (of(&a), of(&b)) else { continue };
+            let differs = a.keys().chain(b.keys()).find(|key| a.get(*key) != b.get(*key));
+            if let Some(key) = differs {
+                return Ok(Some(format!("{section}.{key}")));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Eight hex digits over all that decides the outcome: not the data's path, the run's name or how often is logged. A
+    /// run that extends another is another than one from the start.
+    pub fn hash(&self, data_sha256: &str, origin: Option<&Origin>) -> anyhow::Result<String> {
         let mut settings = self.clone();
         let rhythm = TrainSettings::default();
         settings.train = TrainSettings {
@@ -280,7 +310,8 @@ impl Settings {
             log_every: rhythm.log_every,
             ..settings.train
         };
-        let digest = Sha256::digest(settings.to_toml()?.as_bytes());
+        let origin = origin.map(Origin::text).unwrap_or_default();
+        let digest = Sha256::digest(settings.to_toml()? + &origin);
         Ok(digest.iter().take(4).map(|b| format!("{b:02x}")).collect())
     }
 }
