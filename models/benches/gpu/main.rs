@@ -12,17 +12,17 @@
 
 #[path = "../transformer/games.rs"]
 mod games;
+#[path = "../mixers/subject.rs"]
+mod subject;
 
 use std::time::Instant;
 
 use burn::tensor::{Device, DeviceKind};
 use cwm_core::tracker::{Tracker, ready};
-use cwm_models::{
-    Model, ModelConfig, presets,
-    train::{OptimizerConfig, ScheduleConfig, Trainer},
-};
+use cwm_models::{presets, train::Trainer};
 
 use games::{BATCH, Games};
+use subject::{model, trainer};
 
 /// Runs of which the best counts.
 const RUNS: usize = 3;
@@ -39,19 +39,6 @@ fn in_turns(mut runs: [&mut dyn FnMut(); 2]) -> [f64; 2] {
         }
     }
     best
-}
-
-/// A preset's model, if it reads sequences.
-fn model(preset: &str, device: &Device) -> Option<Model> {
-    let text = presets::get(preset).unwrap_or_else(|| panic!("there is no preset `{preset}`"));
-    let table: toml::Table = text.parse().expect("presets are TOML");
-    let config: ModelConfig = table["model"].clone().try_into().expect("presets name models");
-    Model::new(&config, 0, device).ok()
-}
-
-fn trainer(model: Model) -> Trainer {
-    let (optimizer, schedule) = (OptimizerConfig::default(), ScheduleConfig::default());
-    Trainer::from_model(model, &optimizer, &schedule, 0).expect("default settings are valid")
 }
 
 fn main() {

@@ -15,18 +15,19 @@
 
 #[path = "../transformer/games.rs"]
 mod games;
+mod subject;
 
 use std::time::Instant;
 
 use cwm_core::tracker::{Tracker, ready};
 use cwm_models::{
-    Model, ModelConfig,
+    Model,
     kernel::matrix::{Matrix, meter, multiply},
     presets,
-    train::{OptimizerConfig, ScheduleConfig, Trainer},
 };
 
 use games::{BATCH, Games};
+use subject::trainer;
 
 /// Runs of which the best counts.
 const RUNS: usize = 5;
@@ -75,17 +76,9 @@ fn best_flop_per_sec() -> f64 {
     2.0 * (rows * cols * inner) as f64 / secs
 }
 
-/// A preset's model, if it reads sequences.
+/// A preset's model on the CPU, if it reads sequences.
 fn model(preset: &str) -> Option<Model> {
-    let text = presets::get(preset).unwrap_or_else(|| panic!("there is no preset `{preset}`"));
-    let table: toml::Table = text.parse().expect("presets are TOML");
-    let config: ModelConfig = table["model"].clone().try_into().expect("presets name models");
-    Model::new(&config, 0, &burn::tensor::Device::flex()).ok()
-}
-
-fn trainer(model: Model) -> Trainer {
-    let (optimizer, schedule) = (OptimizerConfig::default(), ScheduleConfig::default());
-    Trainer::from_model(model, &optimizer, &schedule, 0).expect("default settings are valid")
+    subject::model(preset, &burn::tensor::Device::flex())
 }
 
 /// One form of a model, measured.

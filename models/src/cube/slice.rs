@@ -16,7 +16,7 @@ use burn_cubecl::{
 /// The largest block whose state and transition a unit can hold; loops over it are unrolled.
 pub(crate) const BLOCK_MAX: usize = 16;
 
-#[cube(launch)]
+#[cube(launch, address_type = "dynamic")]
 fn forward_kernel(
     transitions: &Tensor<f32>,
     inputs: &Tensor<f32>,
@@ -65,7 +65,7 @@ fn forward_kernel(
 }
 
 /// Back through time: what reaches a state is its own gradient and what its successor passes on.
-#[cube(launch)]
+#[cube(launch, address_type = "dynamic")]
 fn backward_kernel(
     gradient: &Tensor<f32>,
     states: &Tensor<f32>,
@@ -148,6 +148,7 @@ pub(crate) fn forward(
         &states.client,
         count,
         dim,
+        transitions.required_address_type(),
         transitions.into_tensor_arg(),
         inputs.into_tensor_arg(),
         init.into_tensor_arg(),
@@ -176,6 +177,7 @@ pub(crate) fn backward(
         &gradient.client.clone(),
         count,
         dim,
+        transitions.required_address_type(),
         gradient.into_tensor_arg(),
         states.into_tensor_arg(),
         transitions.into_tensor_arg(),
