@@ -177,6 +177,15 @@ fn an_extended_run_equals_one_that_had_the_steps_from_the_start() {
     let again = cwm(["train", "--resume", longer.to_str().unwrap()]).expect_done();
     assert!(again.stderr.contains("already done"), "{}", again.stderr);
 
+    // Killed before its first checkpoint, it does not begin from nothing: the same command begins it again where it began.
+    fs::remove_file(longer.join("DONE")).unwrap();
+    fs::remove_dir_all(longer.join("checkpoints")).unwrap();
+    fs::create_dir(longer.join("checkpoints")).unwrap();
+    let resumed = cwm(["train", "--resume", longer.to_str().unwrap()]).expect_code(3);
+    assert!(resumed.stderr.contains("no checkpoint yet"), "{}", resumed.stderr);
+    cwm(extend).expect_done();
+    assert_same_state(&lab.run("longer"), &whole);
+
     for (args, said) in [
         (&["--max-steps", "10"][..], "stands at step 10 of 10"),
         (&["--max-steps", "20", "--seed", "4"], "another `train.seed`"),

@@ -153,6 +153,12 @@ impl Job {
                 }
             }
         };
+        if origin.as_ref().is_some_and(|origin| standing.step < origin.step) {
+            let path = dir.path().display();
+            return Err(Failure::data(format!("`{path}` has no checkpoint yet to go on from"))
+                .hint("begin it again with the `--extend` that it was begun with")
+                .into());
+        }
         progress.note(&format!(
             "{} {}: {} parameters, device {}, seed {}",
             settings.model.family(),
