@@ -15,10 +15,16 @@ mod games;
 #[path = "../mixers/subject.rs"]
 mod subject;
 
-use std::time::Instant;
+use std::{
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll, Wake},
+    thread::{self, Thread},
+    time::Instant,
+};
 
 use burn::tensor::{Device, DeviceKind};
-use cwm_core::tracker::{Tracker, ready};
+use cwm_core::tracker::Tracker;
 use cwm_models::{presets, train::Trainer};
 
 use games::{BATCH, Games};
@@ -26,6 +32,27 @@ use subject::{model, trainer};
 
 /// Runs of which the best counts.
 const RUNS: usize = 3;
+
+/// Wakes the thread that waits.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Waits for an answer: unlike the CPU, a GPU need not have it at once.
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    let waker = Arc::new(Unpark(thread::current())).into();
+    let (mut context, mut future) = (Context::from_waker(&waker), pin!(future));
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
 
 /// The two forms' best seconds, one run of each in turns after one to warm up.
 fn in_turns(mut runs: [&mut dyn FnMut(); 2]) -> [f64; 2] {
@@ -65,7 +92,10 @@ fn main() {
             trainer.step(&batch).expect("a valid batch");
         };
         let train = in_turns([&mut || step(&mut own), &mut || step(&mut portable)]);
-        let grade = |form: usize| drop(ready(predictors[form].grade(&trajectories)));
+        let grade = |form: usize| {
+            let grades = wait(predictors[form].grade(&trajectories)).expect("an answer");
+            assert_eq!(grades.len(), trajectories.len());
+        };
         let grade = in_turns([&mut || grade(0), &mut || grade(1)]);
         for (task, [own, portable]) in [("training", train), ("grading", grade)] {
             let ratio = portable / own;
